@@ -12,14 +12,14 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 RESULTS := build/test-results
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --use-pep517
 # Arguments for pytest (make test ARGS='-k recover'), in how many processes tests run (JOBS=0: in this one),
 # and the scale of the benches (make perf SIZE=1). Tests wait more than they work: three processes keep two
-# cores busy.
+# cores busy. ONLY=@FILE runs the tests that a file names, one a line, in place of all of a run.
 ARGS ?=
 JOBS ?= 3
 SIZE ?=
-# A test that hangs for ten minutes ends its process, so that it fails and the others go on.
+ONLY ?=
+# A test that no signal ends, ten minutes long, ends its process: it fails, and the others run.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) $(if $(findstring --full,$(ARGS)),,-o faulthandler_exit_on_timeout=true)
 export PYTHON
 # Tests start thousands of Pythons; each that may not keep what it compiled compiles the whole package anew.
@@ -30,13 +30,14 @@ MADE := $(VENV)/.stamp-made
 BASE := $(VENV)/.stamp-base
 SPARK := $(VENV)/.stamp-spark
 UNIT := $(VENV)/.stamp-unit
+TESTS := $(VENV)/.stamp-tests
 DEV := $(VENV)/.stamp-dev
 SITE := $(VENV)/.stamp-site
 # Installing compiles the kernels, where a compiler is.
 INSTALLED := pyproject.toml setup.py seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
-.PHONY: help setup demo unit test test-tools fresh twin kernels sanitize lint types layers format interop perf \
-    coverage docs site man build ci checks products fresh-results clean
+.PHONY: help setup demo unit quick test test-tools tooling fresh twin kernels sanitize lint types layers format \
+    interop campaign perf coverage docs site man build ci checks products clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -48,28 +49,27 @@ $(MADE):
 	@touch $@
 
 $(BASE): $(INSTALLED) | $(MADE)
-	@echo "seglog: installing into $(VENV) ..."
-	@$(PIP_INSTALL) -e .
+	@tools/install $(VENV)
 	@touch $@
 
 $(SPARK): $(INSTALLED) | $(MADE)
-	@echo "seglog: installing into $(VENV), PySpark included (about 500 MB) ..."
-	@$(PIP_INSTALL) -e '.[spark]'
+	@tools/install $(VENV) spark "about 500 MB to load"
 	@touch $@ $(BASE)
 
 $(UNIT): $(INSTALLED) | $(MADE)
-	@echo "seglog: installing into $(VENV), with what tests and checks need but PySpark ..."
-	@$(PIP_INSTALL) -e '.[dev]'
+	@tools/install $(VENV) dev "about 250 MB to load"
 	@touch $@ $(BASE)
 
+$(TESTS): $(INSTALLED) | $(MADE)
+	@tools/install $(VENV) dev,spark "about 700 MB to load"
+	@touch $@ $(UNIT) $(SPARK) $(BASE)
+
 $(DEV): $(INSTALLED) | $(MADE)
-	@echo "seglog: installing into $(VENV), with what tests and checks need ..."
-	@$(PIP_INSTALL) -e '.[dev,docs,perf,spark]'
-	@touch $@ $(UNIT) $(SPARK) $(SITE) $(BASE)
+	@tools/install $(VENV) dev,docs,perf,spark "about 800 MB to load"
+	@touch $@ $(TESTS) $(UNIT) $(SPARK) $(SITE) $(BASE)
 
 $(SITE): $(INSTALLED) | $(MADE)
-	@echo "seglog: installing into $(VENV), with what the site needs ..."
-	@$(PIP_INSTALL) -e '.[docs]'
+	@tools/install $(VENV) docs
 	@touch $@ $(BASE)
 
 setup: $(DEV) ## Make .venv with everything for development
@@ -92,12 +92,36 @@ unit: $(UNIT) ## Run the quick tests, in under two minutes; needs neither Java n
 test-tools: | $(MADE)
 	@PYTHON=$(BIN)/python tools/ensure-test-tools
 	@! command -v cc > /dev/null || [ -n "$(wildcard seglog/storage/kernels/_native*.so)" ] || \
-	    rm -f $(BASE) $(UNIT) $(SPARK) $(SITE) $(DEV)
+	    rm -f $(BASE) $(UNIT) $(SPARK) $(SITE) $(TESTS) $(DEV)
 
-test: test-tools $(DEV) ## Run all tests but interop; installs Java, a compiler and Chromium where it can
-	@mkdir -p $(RESULTS)
-	@java_home=$$(tools/ensure-java) || echo "seglog: the tests of Spark will skip" >&2; JAVA_HOME="$$java_home" \
-	    $(PYTEST) -m "not interop" --in-memory --junitxml=$(RESULTS)/tests.xml $(ARGS)
+# A run of tests: its name, what runs pytest, which tests. How it ended is noted beside its results, for
+# tools/ci-summary.
+define run_tests
+@mkdir -p $(RESULTS) && rm -f $(RESULTS)/$(1).exit
+@$(2) --junitxml=$(RESULTS)/$(1).xml $(or $(ONLY),$(3)) $(ARGS); status=$$?; \
+    echo $$status > $(RESULTS)/$(1).exit; exit $$status
+endef
+
+# CI runs those of tooling before all others, by themselves.
+test: test-tools $(TESTS) ## Run all tests but interop; installs Java, a compiler and Chromium where it can
+	$(call run_tests,tests,java_home=$$(tools/ensure-java) || echo "seglog: the tests of Spark will skip" >&2; \
+	    JAVA_HOME="$$java_home" $(PYTEST) -m "not interop" --in-memory,$(if $(LESS_TOOLING),--ignore=tests/tooling))
+
+tooling: test-tools $(TESTS) ## Run the tests that compare code, documents and rooms
+	$(call run_tests,tooling,$(PYTEST),tests/tooling)
+
+# What changed since SINCE, and the unit tests of what imports it; ROOM=storage/reads names a room or a part.
+SINCE ?=
+ROOM ?=
+quick: $(UNIT) ## Run the gate's tests of the rooms that changed since SINCE, and quick ones above; ROOM= names one
+	@paths=$$($(BIN)/python tools/changed-tests $(if $(ROOM),--room $(ROOM)) $(if $(SINCE),--since $(SINCE)) \
+	    --units $(UNITS)) && if [ -z "$$paths" ]; then echo "seglog: no room has changed"; else \
+	    $(PYTEST) -m "not interop and not spark and not slow" --in-memory $$paths $(ARGS); fi
+
+# Everything at the usual size, in pieces: ARGS='--minutes 30' stops after that, the same command continues.
+campaign: test-tools $(DEV) ## Run everything at the usual size, resumable; writes tests/campaign.json
+	@java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" $(BIN)/python tools/campaign --jobs $(JOBS) \
+	    --twin '$(TWIN_ALL)' --sanitized '$(SANITIZED_ALL)' $(ARGS)
 
 # Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
 # Formats are below the kernels: of their tests, those that reach one are here (tests/tooling/test_twin.py).
@@ -111,12 +135,10 @@ TWIN := $(filter-out tests/storage/format tests/storage/kernels,$(patsubst %/,%,
 fresh: ## Run the demo in a fresh clone on a fresh machine; ARGS='bare java' are settings of tools/try-fresh
 	@tools/try-fresh $(or $(ARGS),worst)
 
-twin: $(DEV) ## Run the tests of the engine over the Python kernels
-	@mkdir -p $(RESULTS)
-	@SEGLOG_KERNEL=python $(PYTEST) -m "not interop" --junitxml=$(RESULTS)/twin.xml \
-	    $(TWIN) $(ARGS)
+twin: $(TESTS) ## Run the tests of the engine over the Python kernels
+	$(call run_tests,twin,SEGLOG_KERNEL=python $(PYTEST) -m "not interop",$(TWIN))
 
-kernels: $(DEV) ## Compile the C kernels with every warning an error, and load them
+kernels: $(UNIT) ## Compile the C kernels with every warning an error, and load them
 	@PYTHON=$(BIN)/python tools/build-kernels seglog/storage/kernels
 	@SEGLOG_KERNEL=native $(BIN)/seglog version > /dev/null
 
@@ -126,34 +148,30 @@ SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py $(addprefix tests
     writes/test_gathered.py writes/test_no_waiting.py writes/test_put.py) tests/remoting/frames \
     tests/broker/sends/test_usual_sends.py
 
-sanitize: $(DEV) ## Run the tests of the kernels, and those nearest, over C kernels with sanitizers
-	@mkdir -p $(RESULTS)
-	@PYTHON=$(BIN)/python tools/test-sanitized build/sanitized --junitxml=$(RESULTS)/sanitize.xml \
-	    -n $(JOBS) $(SANITIZED) $(ARGS)
+sanitize: $(TESTS) ## Run the tests of the kernels, and those nearest, over C kernels with sanitizers
+	$(call run_tests,sanitize,PYTHON=$(BIN)/python tools/test-sanitized build/sanitized -n $(JOBS),$(SANITIZED))
 
 # Where the tests are that it judges: to look for them everywhere takes half a minute.
 JUDGED := tests/interop tests/perf/test_bench_client.py tests/perf/test_bench_server.py
 
-interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
-	@mkdir -p $(RESULTS)
-	@java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" \
-	    $(PYTEST) -m interop --junitxml=$(RESULTS)/interop.xml $(JUDGED) $(ARGS)
+interop: $(TESTS) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
+	$(call run_tests,interop,java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" $(PYTEST) -m interop,$(JUDGED))
 
-lint: $(DEV) ## Check format and style
+lint: $(UNIT) ## Check format and style
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: $(DEV) ## Check types
+types: $(TESTS) ## Check types
 	@$(BIN)/mypy
 
-layers: $(DEV) ## Check which room may import which
+layers: $(UNIT) ## Check which room may import which
 	@$(BIN)/lint-imports --no-logo
 
-format: $(DEV) ## Format the code and repair what ruff can
+format: $(UNIT) ## Format the code and repair what ruff can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-coverage: $(DEV) ## Run the tests with branch coverage
+coverage: $(TESTS) ## Run the tests with branch coverage
 	@$(BIN)/coverage erase
 	@java_home=$$(tools/ensure-java) && JAVA_HOME="$$java_home" \
 	    $(BIN)/coverage run -m pytest -m "not interop" $(ARGS)
@@ -170,7 +188,7 @@ perf: $(DEV) ## Measure beside RocketMQ, Kafka, LMDB and others (hours; see --sh
 	@echo "seglog: tables and plot are in $(if $(SIZE),build/perf,perf)/RESULTS.md"
 	@$(if $(SIZE),$(BIN)/python -m perf.bench_views --size $(SIZE))
 
-docs: $(DEV) ## Write the tables of docs/ from the code
+docs: $(TESTS) ## Write the tables of docs/ from the code
 	@$(BIN)/python tools/render-docs
 	@$(BIN)/python tools/render-rooms
 
@@ -182,7 +200,7 @@ site: $(SITE) ## Build the pages and the reference of the API into build/site, t
 man: $(BASE) ## Write the manual pages of all commands into build/man, for `man -l` or MANPATH
 	@$(BIN)/python tools/render-man build/man
 
-build: $(DEV) ## Build sdist and wheel into dist/, check what is in them, and install each in a fresh environment
+build: $(UNIT) ## Build sdist and wheel into dist/, check what is in them, and install each in a fresh environment
 	@rm -rf dist build/lib build/bdist.*
 	@$(BIN)/python -m build --outdir dist . > /dev/null
 	@tools/try-packages dist
@@ -193,16 +211,15 @@ define side_by_side
     $(MAKE) $(2); status=$$?; wait $$first || status=$$?; cat "$$said"; exit $$status
 endef
 
-ci: fresh-results test-tools checks kernels test twin sanitize interop products ## Everything, as CI runs it
+ci: ## Everything, as CI runs it
+	@.ci/run
 
-checks: $(DEV)
+checks: $(TESTS)
 	$(call side_by_side,types,lint layers)
 
-products: $(DEV)
-	$(call side_by_side,fresh,site man build perf SIZE=1)
-
-fresh-results:
-	@rm -rf $(RESULTS)
+# A fresh machine is tried where what sets one up has changed since all was well there.
+products: $(SITE)
+	$(call side_by_side,$(if $(shell tools/changed-setup),fresh,man),site build)
 
 clean: ## Remove .venv and everything made
 	@rm -f seglog/storage/kernels/*.so

@@ -1,0 +1,142 @@
+"""What a campaign has done so far, and the summary that is committed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.campaign.journal import file_of
+
+_HEAD: Final = "campaign.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all parts of a campaign are of; a journal of another one is not continued.
+
+    Attributes:
+        commit: Hash of the sources.
+        size: How much the searching tests do.
+        seed: What they draw from.
+    """
+
+    commit: str
+    size: str
+    seed: str
+
+
+@dataclass(slots=True)
+class Part:
+    """What a part has done.
+
+    Attributes:
+        outcomes: The last outcome of each test, and the first where that was another.
+        done: Files whose selected tests have all run.
+        seconds: Of the tests, added up.
+        is_complete: Whether nothing is left to run.
+    """
+
+    outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    first: dict[str, dict[str, Any]] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    seconds: float = 0.0
+    is_complete: bool = False
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Returns the tests whose last outcome is a failure."""
+        return [line for line in self.outcomes.values() if line["outcome"] == "failed"]
+
+    def flaky(self) -> list[dict[str, Any]]:
+        """Returns the first failure of each test that has passed since, of the same sources and seed."""
+        passed = {test for test, line in self.outcomes.items() if line["outcome"] == "passed"}
+        return [line for test, line in self.first.items() if test in passed and line["outcome"] == "failed"]
+
+    def files_to_skip(self) -> set[str]:
+        """Returns the files that need not run again: all of their tests have run, and none has failed."""
+        return self.done - {file_of(line["test"]) for line in self.failures()}
+
+    def summary(self) -> dict[str, Any]:
+        """Returns the counts for the summary."""
+        counts = Counter(line["outcome"] for line in self.outcomes.values())
+        return {
+            "complete": self.is_complete,
+            **{name: counts[name] for name in ("passed", "failed", "skipped")},
+            "seconds": round(self.seconds),
+        }
+
+
+class State:
+    """The folder of a campaign: a journal of each part, and of what they are.
+
+    Args:
+        folder: Where it is.
+        run: What is to be run; a folder of another run is emptied.
+    """
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        self._folder = folder
+        said = {"commit": run.commit, "size": run.size, "seed": run.seed}
+        head = folder / _HEAD
+        self.is_continued = head.is_file() and json.loads(head.read_text()) == said
+        if not self.is_continued:
+            for old in folder.glob("*.jsonl"):
+                old.unlink()
+            folder.mkdir(parents=True, exist_ok=True)
+            head.write_text(json.dumps(said))
+
+    def journal(self, part: str) -> Path:
+        """Returns where the outcomes of a part are appended."""
+        return self._folder / f"{part}.jsonl"
+
+    def note(self, part: str, **line: object) -> None:
+        """Appends a line to the journal of a part."""
+        with self.journal(part).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+
+    def part(self, name: str) -> Part:
+        """Reads what a part has done."""
+        part = Part()
+        for line in self._lines(name):
+            if "file" in line:
+                part.done.add(line["file"])
+            elif "part_seconds" in line:
+                part.seconds += line["part_seconds"]
+                part.is_complete = line["complete"]
+            else:
+                part.first.setdefault(line["test"], line)
+                part.outcomes[line["test"]] = line
+        return part
+
+    def _lines(self, part: str) -> Iterator[dict[str, Any]]:
+        path = self.journal(part)
+        for text in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            try:
+                yield json.loads(text)
+            except json.JSONDecodeError:  # the last line of a run that was killed
+                return
+
+
+def summary_of(run: Run, date: str, parts: dict[str, Part]) -> dict[str, Any]:
+    """Returns what is committed of a campaign.
+
+    Args:
+        run: What it was of.
+        date: When it was, as text.
+        parts: What each part has done.
+    """
+    failures = [{"part": name, **line} for name, part in parts.items() for line in part.failures()]
+    flaky = [{"part": name, **line} for name, part in parts.items() for line in part.flaky()]
+    return {
+        "commit": run.commit,
+        "date": date,
+        "size": run.size,
+        "seed": run.seed,
+        "complete": all(part.is_complete for part in parts.values()),
+        "parts": {name: part.summary() for name, part in parts.items()},
+        "failures": failures,
+        "flaky": flaky,
+    }
