@@ -1,6 +1,9 @@
 """A cluster of two workers does what one process does, also when one of them is killed on the way.
 
 The package reaches the executors as a zip, out of which no compiled kernel can be loaded.
+
+The gate has the parts that need no cluster: the package in a zip, and in `compact/test_done_again.py` pieces
+of work that a killed task had done before.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -32,14 +34,14 @@ from seglog.spark.compact.swap import new_store
 from seglog.storage.files.files import RealFiles
 from tests.spark.archive.stores import content, put
 from tests.support.local_runner import LocalRunner
+from tests.support.machine.children import child
 from tests.support.machine.java_classes import quick_java
+from tests.support.machine.patience import join_thread, looks, patience_s, wait_for_end
 from tests.support.machine.spark_cluster import running_cluster, zip_package
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.compactions import STEP_MS, assert_survived, fill_random, survivors
 from tests.support.material.stores import served
 from tests.support.narrow import not_none
-
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 POLICIES = {
     "Prices": Policy(compact=True, delete_retention_ms=50 * STEP_MS),
@@ -168,6 +170,43 @@ def cluster(tmp_path):
         yield running
 
 
+IN_ZIP = """
+import importlib.resources
+import json
+import sys
+
+import seglog
+from seglog.doctor.check.check import check_store
+from seglog.storage.kernels import KERNELS
+
+data = importlib.resources.files("seglog") / "data" / "roll-store.tar.xz"
+report = check_store(sys.argv[1])
+found = [report.records, [str(finding) for finding in report.findings]]
+print(json.dumps([seglog.__file__, KERNELS, len(data.read_bytes()) > 1000, *found]))
+"""
+
+
+def test_a_package_in_a_zip_has_its_data_and_kernels_of_python(tmp_path):
+    filled = fill_random(tmp_path / "s", 51, 60)
+    package = zip_package(tmp_path / "seglog-package.zip")
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_ZIP, filled.root],
+        env=os.environ | {"PYTHONPATH": str(package)},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=patience_s(60),
+        check=True,
+    )
+    place, kernels, has_data, records, findings = json.loads(ran.stdout)
+    assert (place, kernels, has_data) == (f"{package}/seglog/__init__.py", "python", True)
+    checked = check_store(filled.root)
+    assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.campaign
 def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
     filled = fill_random(tmp_path / "s", 51, 400)
     twin = tmp_path / "twin"
@@ -176,20 +215,18 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
     wanted = job(twin, filled.now_ms, LocalRunner(RealFiles())).apply().plan
     package = zip_package(tmp_path / "seglog-package.zip")
     command = [sys.executable, "-c", DRIVER, cluster.address, package, filled.root, str(filled.now_ms)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
-        try:
-            seen, records, findings = json.loads(not_none(driver.stdout).readline())
-            assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
-            for place, kernels, has_data in seen:
-                assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
-            while not any(new_store(filled.root).glob(".verdicts/*")):
-                assert driver.poll() is None
-                time.sleep(0.01)
-            cluster.kill_worker(1)
-            assert json.loads(not_none(driver.stdout).readline()) == [True, wanted.dropped]
-            assert driver.wait() == 0
-        finally:
-            driver.kill()
+    with child(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
+        seen, records, findings = json.loads(not_none(driver.stdout).readline())
+        assert (records, findings) == (checked.records, [str(finding) for finding in checked.findings])
+        for place, kernels, has_data in seen:
+            assert ("seglog-package.zip" in place, kernels, has_data) == (True, "python", True)
+        for _ in looks("the verdicts", idle_s=120):
+            if any(new_store(filled.root).glob(".verdicts/*")):
+                break
+            assert driver.poll() is None
+        cluster.kill_worker(1)
+        assert json.loads(not_none(driver.stdout).readline()) == [True, wanted.dropped]
+        assert wait_for_end(driver, idle_s=60) == 0
     killed = [len(list(marks.iterdir())) for marks in tmp_path.glob("killed *")]
     assert len(killed) == 2
     assert min(killed) >= 4
@@ -197,23 +234,23 @@ def test_two_workers_audit_and_compact_and_one_is_killed(cluster, tmp_path):
     assert_survived(filled.root, filled, survivors(filled, POLICIES))
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.campaign
 def test_an_archive_a_restore_and_a_writer_while_workers_are_killed(cluster, tmp_path):
     put(tmp_path / "s", 400)
     package = zip_package(tmp_path / "seglog-package.zip")
     command = [sys.executable, "-c", MOVING_DRIVER, cluster.address, package, tmp_path]
     kills = Counter[str]()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
-        try:
-            lines = not_none(driver.stdout)
-            assert lines.readline() == "ready\n"
-            for step in ("archived", "restored", "written"):
-                with killing_python(cluster, kills, step):
-                    if step == "written":
-                        cluster.kill_worker(1)
-                    assert lines.readline() == f"{step}\n"
-            assert driver.wait() == 0
-        finally:
-            driver.kill()
+    with child(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as driver:
+        lines = not_none(driver.stdout)
+        assert lines.readline() == "ready\n"
+        for step in ("archived", "restored", "written"):
+            with killing_python(cluster, kills, step):
+                if step == "written":
+                    cluster.kill_worker(1)
+                assert lines.readline() == f"{step}\n"
+        assert wait_for_end(driver, idle_s=60) == 0
     assert min(kills[step] for step in ("archived", "restored", "written")) >= 1, kills
     assert content(tmp_path / "again") == content(tmp_path / "s")
     assert bodies(tmp_path / "copy") == bodies(tmp_path / "s")
@@ -248,4 +285,4 @@ def killing_python(cluster, kills, step):
         yield
     finally:
         is_over.set()
-        thread.join()
+        join_thread(thread)

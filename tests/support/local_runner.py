@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from typing_extensions import override
 
 from seglog.doctor.check.check import StoreCheck
 from seglog.doctor.check.check_report import CheckReport
@@ -60,3 +61,40 @@ class LocalRunner:
     def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
         """Calls a function for each piece of work."""
         return [do(self._files, one) for one in work]
+
+
+class RepeatingRunner(LocalRunner):
+    """Does each piece of work several times, as tasks do that are killed when they have written everything.
+
+    Args:
+        files: The files.
+        times: How often.
+
+    Attributes:
+        repeated: How many pieces were done again.
+    """
+
+    def __init__(self, files: RestoringFiles, times: int) -> None:
+        super().__init__(files)
+        self._times = times
+        self.repeated = 0
+
+    @override
+    def write_segments(
+        self, task: Task, staged: Path, plans: Sequence[SegmentPlan], begins: Mapping[Key, int]
+    ) -> Sequence[WrittenSegment]:
+        return self.each(staged, lambda files, plan: write_segment(files, task, staged, plan, begins), plans)
+
+    @override
+    def decide(self, task: Task, staged: Path | None) -> Sequence[QueuePart]:
+        return [super(RepeatingRunner, self).decide(task, staged) for _ in range(self._times)][-1]
+
+    @override
+    def each(self, staged: Path, do: Callable[[RestoringFiles, T], R], work: Sequence[T]) -> Sequence[R]:
+        found = []
+        for one in work:
+            made = [do(self._files, one) for _ in range(self._times)]
+            self.repeated += 1
+            assert made == made[:1] * self._times
+            found.append(made[-1])
+        return found
