@@ -1,17 +1,17 @@
-"""Runs the command line inside of the process, or as a process of its own."""
+"""Runs the command line inside of the process, as a process that is loaded already, or from its start."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
 
 from seglog.cli.main import commands
 from tests.support.command_line import Ran, Seglog
-from tests.support.machine.json_lines import check_lines, prints_its_kinds
+from tests.support.command_line.json_lines import check_lines, prints_its_kinds
+from tests.support.command_line.loaded import loaded
 
 
 @pytest.fixture(autouse=True)
@@ -34,18 +34,16 @@ def seglog() -> Seglog:
 
 @pytest.fixture
 def command_line() -> list[str]:
-    """The words that start a process of the command line."""
+    """The words that start a process of the command line, with Python's start."""
     return [sys.executable, "-m", "seglog.cli.main"]
 
 
 @pytest.fixture
-def seglog_process(command_line: Sequence[str]) -> Seglog:
+def seglog_process() -> Seglog:
     """Calls a command in a process of its own."""
 
     def run(*arguments: object, stdin: bytes | None = None) -> Ran:
-        done = subprocess.run(
-            [*command_line, *map(str, arguments)], input=stdin or b"", capture_output=True, check=False
-        )
+        done = loaded().run(*arguments, stdin=stdin or b"")
         stdout, stderr = done.stdout.decode(), done.stderr.decode()
         check_lines(arguments, stdout, stderr)
         return Ran(done.returncode, stdout, stderr, done.stdout)

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from seglog.cli.main import commands
 from seglog.cli.ui.json_kinds import JSON_VERSION, json_table
 from tests.support.command_line import Seglog
-from tests.support.machine.json_lines import ROOT, check_line, check_lines, printed_by
+from tests.support.command_line.json_lines import ROOT, check_line, check_lines, printed_by
 from tests.support.material import golden
 
 CLI = ROOT / "seglog" / "cli"

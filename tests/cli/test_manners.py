@@ -21,9 +21,9 @@ from seglog.cli.ui.json_kinds import json_table
 from seglog.errors import Ending
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
+from tests.support.command_line.screen import on_screen
 from tests.support.hostile.bases import Base, everyday
 from tests.support.hostile.commands import Subject, command_paths, words_of
-from tests.support.machine.screen import on_screen
 from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, fill
 
@@ -192,14 +192,14 @@ def test_a_question_without_a_terminal_ends_with_2_and_names_yes(name, subject, 
 
 
 @pytest.mark.parametrize("name", sorted(_names(CHANGES_AND_ASKS)))
-def test_on_a_terminal_the_name_is_asked_for(name, subject, seglog: Seglog, command_line):
+def test_on_a_terminal_the_name_is_asked_for(name, subject, seglog: Seglog):
     words = [*_words(name, subject, seglog), "--apply"]
     before = _state(subject.store)
-    other = on_screen([*command_line, *words], 200, stdin=b"other\n")
+    other = on_screen(words, 200, stdin=b"other\n")
     assert other.exit_code != 0
     assert "was changed" in unstyle(other.text) or "was erased" in unstyle(other.text)
     assert _state(subject.store) == before
-    assert on_screen([*command_line, *words], 200, stdin=b"store\n").exit_code == 0
+    assert on_screen(words, 200, stdin=b"store\n").exit_code == 0
     assert _state(subject.store) != before
 
 

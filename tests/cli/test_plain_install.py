@@ -13,7 +13,7 @@ import pytest
 from seglog.cli.main import commands
 from seglog.errors import MissingDependencyError
 from seglog.storage.store import MessageStore
-from tests.support.machine.plain_install import PlainInstall
+from tests.support.command_line.plain_install import PlainInstall
 
 NEEDS_SPARK = {
     "spark audit": ["{store}"],

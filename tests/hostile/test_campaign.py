@@ -16,9 +16,9 @@ from tests.support.hostile.commands import ALL
 from tests.support.hostile.kinds import KINDS
 from tests.support.hostile.trial import run_on_sound_store
 from tests.support.hostile.watching import Watch
-from tests.support.scale import scaled
+from tests.support.scale import is_full
 
-PIECES = scaled(5, FULL_PIECES)
+PIECES = FULL_PIECES if is_full() else 5
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
@@ -41,6 +41,7 @@ def in_new_process(function, *arguments):
         return pool.submit(function, *arguments).result()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("piece", range(PIECES))
 def test_hostile_stores_break_no_promise(piece):
     tried = in_new_process(run_piece, piece)

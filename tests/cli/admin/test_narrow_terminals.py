@@ -14,8 +14,8 @@ from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.format.record import Host
 from tests.support.brokers import open_broker, send
 from tests.support.command_line import Seglog
+from tests.support.command_line.screen import shown_on_terminal
 from tests.support.listening import BrokerServer
-from tests.support.machine.terminal import shown_on_terminal
 
 LONG = "the-client-of-the-billing-service-in-the-second-room-" + "x" * 60
 WIDTHS = pytest.mark.parametrize("columns", [80, 60])
@@ -34,14 +34,14 @@ def assert_whole(lines, columns, rows):
 
 
 @WIDTHS
-def test_clients_are_shown_whole(seglog: Seglog, command_line, tmp_path, columns):
+def test_clients_are_shown_whole(seglog: Seglog, tmp_path, columns):
     with BrokerServer(tmp_path / "served") as server:
         peer = Peer(LONG, Host(b"\x7f\0\0\1", 4242), language="PYTHON", is_remote=True)
         topics = tuple(SubscriptionData(f"topic-{number}", "TagA || TagB", version=1) for number in range(9))
         body = HeartbeatBody(LONG, ("of-producers",), (ConsumerData("billing", topics),))
         answer = server.broker.dispatch(Request(RequestCode.HEART_BEAT, body=body), peer)
         assert answer.code is ResponseCode.SUCCESS
-        lines = shown_on_terminal([*command_line, "clients", server.address], columns)
+        lines = shown_on_terminal(["clients", server.address], columns)
         found = seglog("clients", server.address, "--json").lines
     rows = [
         (
@@ -56,7 +56,7 @@ def test_clients_are_shown_whole(seglog: Seglog, command_line, tmp_path, columns
 
 
 @WIDTHS
-def test_changes_of_offsets_are_shown_whole(seglog: Seglog, command_line, tmp_path, columns):
+def test_changes_of_offsets_are_shown_whole(seglog: Seglog, tmp_path, columns):
     clock = VirtualClock(1_800_000_000_000)
     with open_broker(tmp_path / "s", clock) as broker:
         for _ in range(4):
@@ -66,14 +66,14 @@ def test_changes_of_offsets_are_shown_whole(seglog: Seglog, command_line, tmp_pa
             clock.advance(1_000)
             broker.persist()
     piped = seglog("offsets", "log", tmp_path / "s").stdout.splitlines()
-    lines = shown_on_terminal([*command_line, "offsets", "log", tmp_path / "s"], columns)
+    lines = shown_on_terminal(["offsets", "log", tmp_path / "s"], columns)
     assert_whole(lines, columns, [row.split() for row in piped[1:]])
     assert sum("BACKWARDS" in line for line in lines) == 1
 
 
-def test_a_terminal_with_room_shows_a_row_in_a_line(seglog: Seglog, command_line, tmp_path):
+def test_a_terminal_with_room_shows_a_row_in_a_line(seglog: Seglog, tmp_path):
     with open_broker(tmp_path / "s", VirtualClock()) as broker:
         send(broker, "T")
         broker.offsets.commit("g", "T", 0, 1, "c")
     piped = seglog("offsets", "log", tmp_path / "s").stdout.splitlines()
-    assert shown_on_terminal([*command_line, "offsets", "log", tmp_path / "s"], 200) == piped
+    assert shown_on_terminal(["offsets", "log", tmp_path / "s"], 200) == piped

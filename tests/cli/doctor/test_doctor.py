@@ -8,7 +8,7 @@ from click import unstyle
 from seglog.errors import ConfigError, Ending, StoreLockedError
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
-from tests.support.machine.screen import on_screen
+from tests.support.command_line.screen import on_screen
 from tests.support.material import golden
 
 
@@ -17,14 +17,14 @@ def hole(tmp_path):
     return golden.extract("d-zeropage-first", tmp_path)
 
 
-def _typed(command_line, root, answers, *options):
-    shown = on_screen([*command_line, "doctor", *options, str(root)], 200, stdin=answers.encode())
+def _typed(root, answers, *options):
+    shown = on_screen(["doctor", *options, str(root)], 200, stdin=answers.encode())
     return shown.exit_code, unstyle(shown.text)
 
 
-def test_a_store_is_repaired_once_the_trial_was_seen_and_its_name_typed(command_line, seglog: Seglog, hole):
+def test_a_store_is_repaired_once_the_trial_was_seen_and_its_name_typed(seglog: Seglog, hole):
     before = golden.file_digest(hole)
-    ending, said = _typed(command_line, hole, f"y\ny\n{hole.name}\n")
+    ending, said = _typed(hole, f"y\ny\n{hole.name}\n")
     assert ending == Ending.CLEAN, said
     after = golden.file_digest(hole)
     steps = ["1. what is wrong", "2. what a repair does", "3. a trial on a branch", "4. the repair"]
@@ -42,11 +42,9 @@ def test_a_store_is_repaired_once_the_trial_was_seen_and_its_name_typed(command_
 
 
 @pytest.mark.parametrize("answers", ["y\nn\n", "y\ny\nother\n"], ids=["after the trial", "by another name"])
-def test_who_does_not_go_on_has_the_store_as_it_was_and_the_branch(
-    command_line, seglog: Seglog, hole, answers
-):
+def test_who_does_not_go_on_has_the_store_as_it_was_and_the_branch(seglog: Seglog, hole, answers):
     before = golden.file_digest(hole)
-    ending, said = _typed(command_line, hole, answers)
+    ending, said = _typed(hole, answers)
     assert ending == Ending.LOSS, said
     assert "nothing was changed" in said
     assert {name: one for name, one in golden.file_digest(hole).items() if name in before} == before
@@ -62,8 +60,8 @@ def test_who_does_not_go_on_has_the_store_as_it_was_and_the_branch(
     assert not branch.exists()
 
 
-def test_without_a_trial_only_the_name_is_asked_for(command_line, seglog: Seglog, hole):
-    ending, said = _typed(command_line, hole, f"{hole.name}\n", "--no-trial")
+def test_without_a_trial_only_the_name_is_asked_for(seglog: Seglog, hole):
+    ending, said = _typed(hole, f"{hole.name}\n", "--no-trial")
     assert (ending, "branch" in said.replace("RocketMQ", "")) == (Ending.CLEAN, False), said
     assert seglog("check", hole).exit_code == Ending.CLEAN
 

@@ -17,7 +17,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.sys_flag import COMPRESSED
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
-from tests.support.machine.screen import on_screen
+from tests.support.command_line.screen import on_screen
 from tests.support.material import golden
 from tests.support.material.lives import BODY, TOPIC, UNIQUE, live
 from tests.support.material.stores import new_clock, served
@@ -245,9 +245,9 @@ def test_other_names_of_a_file_keep_the_message_and_are_counted(seglog: Seglog, 
     assert BODY not in file.read_bytes()
 
 
-def test_nothing_is_erased_without_the_store_s_name(seglog: Seglog, command_line, life):
+def test_nothing_is_erased_without_the_store_s_name(seglog: Seglog, life):
     before = golden.file_digest(life.path)
-    apply = [*command_line, "erase", str(life.path), UNIQUE, "--apply"]
+    apply = ["erase", str(life.path), UNIQUE, "--apply"]
     for answer in (b"\n", b"yes\n", b"other\n"):
         assert on_screen(apply, 200, stdin=answer).exit_code == InvalidArgumentError.exit_code
     *copies, preview = seglog("erase", life.path, UNIQUE, "--json").lines

@@ -15,7 +15,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
 from tests.support.crash.failing_files import FailingFiles, Fault
-from tests.support.material.stores import new_clock
+from tests.support.material.stores import SMALL_INDEX, new_clock
 
 SECRET = b"SECRETBODY%04d"
 
@@ -29,7 +29,12 @@ def store(request, tmp_path):
     """A store of 12 messages, each with a key and a body of its own."""
     root = tmp_path / "st"
     with MessageStore.open(
-        root, clock=new_clock(), segment_size_bytes=65536, record_crc=request.param
+        root,
+        clock=new_clock(),
+        segment_size_bytes=65536,
+        queue_file_size_bytes=2000,
+        record_crc=request.param,
+        **SMALL_INDEX,
     ) as made:
         for number in range(12):
             made.put("T", body(number), keys=f"k{number}")

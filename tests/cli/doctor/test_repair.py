@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import pty
 import shutil
-import subprocess
 
 import pytest
 
 from seglog.errors import Ending, FileKindError, LengthUnknownError
 from seglog.storage.files.files import RealFiles
 from tests.support.command_line import Seglog
-from tests.support.machine.screen import on_screen
+from tests.support.command_line.loaded import loaded
+from tests.support.command_line.screen import on_screen
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
 
@@ -69,36 +69,23 @@ def test_a_message_that_several_steps_save_counts_once(seglog: Seglog, tmp_path)
     assert plan["saved"] == 390
 
 
-def test_what_is_applied_is_done_although_nobody_reads_what_is_printed(
-    command_line: list[str], seglog: Seglog, hole
-):
+def test_what_is_applied_is_done_although_nobody_reads_what_is_printed(seglog: Seglog, hole):
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [*command_line, "repair", "--apply", "--yes", hole],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+    done = loaded().run("repair", "--apply", "--yes", hole, stdout=writing)
     os.close(writing)
     assert done.returncode == 141
     assert seglog("check", hole).exit_code == 0
     assert seglog("undo", hole).exit_code == 0
 
 
-def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(command_line: list[str], hole):
+def test_what_is_not_applied_because_nobody_can_read_the_question_is_an_error(hole):
     before = tree_digest(hole)
     reading, writing = os.pipe()
     os.close(reading)
     ours, its = pty.openpty()
     os.write(ours, b"d-zeropage-first\n")
-    done = subprocess.run(
-        [*command_line, "repair", "--apply", hole],
-        stdin=its,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+    done = loaded().run("repair", "--apply", hole, stdin=its, stdout=writing)
     for descriptor in (writing, ours, its):
         os.close(descriptor)
     assert done.returncode == 141
@@ -119,18 +106,18 @@ def test_a_dry_run_names_what_no_repair_changes(seglog: Seglog, tmp_path):
 
 
 @pytest.mark.parametrize(("typed", "ending"), [(b"something\n", 1), (b"\n", 1), (b"\x04", 2)])
-def test_nothing_is_changed_if_the_name_was_not_typed(command_line, hole, typed, ending):
+def test_nothing_is_changed_if_the_name_was_not_typed(hole, typed, ending):
     before = tree_digest(hole)
-    shown = on_screen([*command_line, "repair", "--apply", str(hole)], 200, stdin=typed)
+    shown = on_screen(["repair", "--apply", str(hole)], 200, stdin=typed)
     assert shown.exit_code == ending, shown.text
     assert "nothing was changed" in shown.text
     assert ("standard input has ended; --yes" in shown.text) == (ending == 2)
     assert tree_digest(hole) == before
 
 
-def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog: Seglog, command_line, hole):
+def test_a_repair_goes_in_with_the_name_and_comes_out_with_undo(seglog: Seglog, hole):
     before = tree_digest(hole)
-    done = on_screen([*command_line, "repair", "--apply", str(hole)], 200, stdin=b"d-zeropage-first\n")
+    done = on_screen(["repair", "--apply", str(hole)], 200, stdin=b"d-zeropage-first\n")
     assert done.exit_code == 0
     assert f"done; `seglog undo {hole}` takes it back (undo pack 1)" in done.text
     again = seglog("repair", "--apply", "--yes", hole)

@@ -13,6 +13,7 @@ from seglog.errors import Ending, NotFoundError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.ours.undo_journal import UndoEntry, UndoKind
 from tests.support.command_line import Seglog
+from tests.support.command_line.screen import on_screen
 from tests.support.damage.packs import (
     entries_of,
     file_entry,
@@ -21,7 +22,6 @@ from tests.support.damage.packs import (
     store_among_others,
     surroundings,
 )
-from tests.support.machine.screen import on_screen
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import new_clock
@@ -54,9 +54,7 @@ def test_a_pack_that_names_files_outside_changes_none_of_them(seglog: Seglog, st
     assert surroundings(store) == before
 
 
-def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the_plan(
-    seglog: Seglog, command_line, store
-):
+def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the_plan(seglog: Seglog, store):
     before = tree_digest(store)
     log = next((store / "commitlog").iterdir())
     entries = entries_of(store)
@@ -76,7 +74,7 @@ def test_a_pack_that_was_stopped_half_way_is_a_finding_and_the_first_step_of_the
     assert shown.exit_code == 1
     assert "  1. take back the repair that was stopped: seglog/undo/1/journal" in shown.stdout
     assert "2." not in shown.stdout  # what the half-done repair left is no damage of its own
-    declined = on_screen([*command_line, "repair", "--apply", str(store)], 200, stdin=b"no\n")
+    declined = on_screen(["repair", "--apply", str(store)], 200, stdin=b"no\n")
     assert "nothing was changed" in declined.text
     assert (store / "seglog/undo/1/journal").exists()
     done = seglog("repair", "--apply", "--yes", store)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 
@@ -12,7 +10,8 @@ import pytest
 from click import unstyle
 from rich.cells import cell_len
 
-from tests.support.machine.screen import on_screen
+from tests.support.command_line import Seglog
+from tests.support.command_line.screen import on_screen
 from tests.support.material import golden
 
 WORK = {
@@ -48,14 +47,14 @@ def _characters(lines: Sequence[str]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(name, command_line: list[str], tmp_path):
-    command = [*command_line, *_words(name, tmp_path)]
-    piped = subprocess.run(command, capture_output=True, check=False)
-    whole = piped.stdout.decode().splitlines()
+def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(name, seglog_process: Seglog, tmp_path):
+    words = _words(name, tmp_path)
+    piped = seglog_process(*words)
+    whole = piped.stdout.splitlines()
     for columns in (60, 80, 200):
-        shown = on_screen(command, columns)
+        shown = on_screen(words, columns)
         lines = [unstyle(line) for line in shown.lines]
-        assert shown.exit_code == piped.returncode
+        assert shown.exit_code == piped.exit_code
         assert [line for line in lines if cell_len(line) > columns and not TYPED.search(line)] == []
         assert _characters(lines) == _characters(whole), columns
 
@@ -69,28 +68,25 @@ def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(name, command_li
         (["--color", "always"], {"NO_COLOR": "1"}, True),
     ],
 )
-def test_colours_are_left_out_where_they_are_not_wanted(
-    words, environment, is_coloured, command_line: list[str], tmp_path
-):
-    command = [*command_line, *words, *_words("check", tmp_path)]
-    assert ("\x1b[" in on_screen(command, 80, environment).text) == is_coloured
+def test_colours_are_left_out_where_they_are_not_wanted(words, environment, is_coloured, tmp_path):
+    shown = on_screen([*words, *_words("check", tmp_path)], 80, environment)
+    assert ("\x1b[" in shown.text) == is_coloured
 
 
-def test_a_pipe_is_coloured_if_that_is_asked_for(command_line: list[str], tmp_path):
-    command = [*command_line, "--color", "always", *_words("check", tmp_path)]
-    assert b"\x1b[" in subprocess.run(command, capture_output=True, check=False, env=dict(os.environ)).stdout
+def test_a_pipe_is_coloured_if_that_is_asked_for(seglog_process: Seglog, tmp_path):
+    assert "\x1b[" in seglog_process("--color", "always", *_words("check", tmp_path)).stdout
 
 
-def test_wide_folds_no_line(command_line: list[str], tmp_path):
+def test_wide_folds_no_line(seglog_process: Seglog, tmp_path):
     words = _words("check", tmp_path)
-    piped = subprocess.run([*command_line, *words], capture_output=True, check=False)
-    lines = [unstyle(line) for line in on_screen([*command_line, "--wide", *words], 60).lines]
-    assert len(lines) == len(piped.stdout.decode().splitlines())
+    piped = seglog_process(*words)
+    lines = [unstyle(line) for line in on_screen(["--wide", *words], 60).lines]
+    assert len(lines) == len(piped.stdout.splitlines())
     assert max(map(len, lines)) > 80
 
 
 @pytest.mark.parametrize("option", ["--wide", "--color"])
-def test_an_option_of_all_commands_that_stands_behind_one_is_explained(option, command_line: list[str]):
-    done = subprocess.run([*command_line, "check", option, "x"], capture_output=True, check=False)
-    assert done.returncode == 2
-    assert f"it stands before the command: `seglog {option}" in done.stderr.decode()
+def test_an_option_of_all_commands_that_stands_behind_one_is_explained(option, seglog_process: Seglog):
+    done = seglog_process("check", option, "x")
+    assert done.exit_code == 2
+    assert f"it stands before the command: `seglog {option}" in done.stderr

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import IO, Any
 
-from tests.support.machine.json_lines import check_line
+from tests.support.command_line.json_lines import check_line
 from tests.support.machine.patience import patience_s
 
 
