@@ -9,6 +9,8 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import click
@@ -30,9 +32,11 @@ from seglog.errors import (
 from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
 from tests.support.command_line import Seglog
+from tests.support.command_line.loaded import CLOSED, loaded
 from tests.support.machine.patience import patience_s
 from tests.support.material import golden
 from tests.support.narrow import not_none
+from tests.support.rows import every_row
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["version"], ["version", "--json"]])
@@ -143,36 +147,37 @@ def test_an_output_that_cannot_be_written_is_no_error_of_the_store(output, comma
         assert [message.body for message in opened.get("T", 0, 0)] == [b"hi"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    ["check", "check --json", "info", "info --json", "export -o -", "repair", "get --json T"],
-)
-@pytest.mark.parametrize("output", ["> /dev/full", ">&-"])
-def test_no_command_ends_with_a_traceback_for_want_of_an_output(
-    arguments, output, command_line: list[str], tmp_path
-):
+@pytest.fixture
+def without_room() -> Iterator[dict[str, int]]:
+    """Files to which nothing can be written."""
+    full = os.open("/dev/full", os.O_WRONLY)
+    yield {"full": full, "closed": CLOSED}
+    os.close(full)
+
+
+def test_no_command_ends_with_a_traceback_for_want_of_an_output(tmp_path, without_room):
     with MessageStore.open(tmp_path / "s", segment_size_bytes=1 << 20, queue_file_size_bytes=20_000) as store:
         store.put("T", b"x")
-    name, *rest = arguments.split()
-    place = [*rest[:-1], str(tmp_path / "s"), rest[-1]] if name == "get" else [str(tmp_path / "s"), *rest]
-    words = shlex.join([*command_line, name, *place])
-    done = subprocess.run(["/bin/sh", "-c", f"{words} {output}"], capture_output=True, check=False)
-    assert done.returncode == OutputError.exit_code, done.stderr
-    assert b"Traceback" not in done.stderr
-    assert b"free space" not in done.stderr
+    lines = ["check", "check --json", "info", "info --json", "export -o -", "repair", "get --json T"]
+    with every_row() as row:
+        for line, (what, output) in product(lines, without_room.items()):
+            with row(line, what):
+                name, *rest = line.split()
+                at = len(rest) - 1 if name == "get" else 0
+                done = loaded().run(name, *rest[:at], tmp_path / "s", *rest[at:], stdout=output)
+                assert done.returncode == OutputError.exit_code, done.stderr
+                assert b"Traceback" not in done.stderr
+                assert b"free space" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code"),
-    [("check nothing-there", 13), ("check --json nothing-there", 13), ("check a b", 2), ("nothing", 2)],
-)
-def test_where_no_error_can_be_written_the_exit_code_is_that_of_the_error(
-    arguments, exit_code, command_line: list[str]
-):
-    words = shlex.join([*command_line, *arguments.split()])
-    for errors in ("2> /dev/full", "2>&-", ""):
-        done = subprocess.run(["/bin/sh", "-c", f"{words} {errors}"], capture_output=True, check=False)
-        assert done.returncode == exit_code, errors
+def test_where_no_error_can_be_written_the_exit_code_is_that_of_the_error(without_room):
+    ends = {"check nothing-there": 13, "check --json nothing-there": 13, "check a b": 2, "nothing": 2}
+    with every_row() as row:
+        for (line, exit_code), (what, errors) in product(
+            ends.items(), [*without_room.items(), ("pipe", None)]
+        ):
+            with row(line, what):
+                assert loaded().run(*line.split(), stderr=errors).returncode == exit_code
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "check --help"])

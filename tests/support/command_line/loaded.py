@@ -34,6 +34,8 @@ _OFTEN: Final = (
     "numpy.ma", "rich.cells", "rich.console", "rich.progress", "seglog.storage.store",
 )  # fmt: skip
 """What commands import when they run."""
+CLOSED: Final = -1
+"""Instead of a file that a command is started with."""
 
 
 class Running:
@@ -83,11 +85,14 @@ class Loaded:
 
         Args:
             words: What stands behind ``seglog``.
-            files: Its standard input, output and error.
+            files: Its standard input, output and error, or ``CLOSED``.
             environment: Its environment; None for that of this process.
         """
-        told = json.dumps([[*map(str, words)], dict(environment or os.environ), os.getcwd()]).encode()  # noqa: PTH109 - as bytes go
-        socket.send_fds(self._end, [len(told).to_bytes(_LENGTH_BYTES, "big")], files)
+        closed = [number for number, file in enumerate(files) if file == CLOSED]
+        asked = [[*map(str, words)], dict(environment or os.environ), str(Path.cwd()), closed]
+        told = json.dumps(asked).encode()
+        opened = [file for file in files if file != CLOSED]
+        socket.send_fds(self._end, [len(told).to_bytes(_LENGTH_BYTES, "big")], opened)
         self._end.sendall(told)
         one = Running(self._end, int.from_bytes(_read(self._end, _LENGTH_BYTES), "big"))
         try:
@@ -208,7 +213,8 @@ def _end(code: object) -> None:
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        if stream is not None:
+            stream.flush()
     os._exit(code)
 
 
@@ -218,7 +224,7 @@ def _become_a_command(end: socket.socket) -> bool:
         head, files, _flags, _address = socket.recv_fds(end, _LENGTH_BYTES, 3)
         if not head:
             return False
-        words, environment, folder = json.loads(_read(end, int.from_bytes(head, "big")))
+        words, environment, folder, closed = json.loads(_read(end, int.from_bytes(head, "big")))
         pid = os.fork()
         if pid == 0:
             end.close()
@@ -228,7 +234,7 @@ def _become_a_command(end: socket.socket) -> bool:
         end.sendall(pid.to_bytes(_LENGTH_BYTES, "big"))
         _pid, status = os.waitpid(pid, 0)
         end.sendall(os.waitstatus_to_exitcode(status).to_bytes(_LENGTH_BYTES, "big", signed=True))
-    for number, file in enumerate(files):
+    for number, file in zip((number for number in range(3) if number not in closed), files, strict=True):
         os.dup2(file, number)
         os.close(file)
     os.environ.clear()
@@ -244,4 +250,7 @@ def _become_a_command(end: socket.socket) -> bool:
     sys.stderr = open(  # noqa: SIM115
         2, "w", buffering=1, encoding=encoding, errors="backslashreplace", closefd=False
     )
+    for number in closed:
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
     return True

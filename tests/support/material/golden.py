@@ -110,7 +110,7 @@ def tree_digest(path: Path, *, is_exact: bool = False) -> dict[str, tuple[int, s
 
 
 def file_digest(path: Path, *, is_exact: bool = False) -> dict[str, tuple[int, str]]:
-    """Returns :func:`tree_digest` without the folders; if exact, comparable with ``before`` of :func:`meta`."""
+    """Returns :func:`tree_digest` without the folders; if exact, as ``before`` of :func:`meta` is."""
     found = tree_digest(path, is_exact=is_exact)
     return {name: digest for name, digest in found.items() if not name.endswith("/")}
 
