@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from seglog import MessageStore
 from seglog.spark.java_stderr import JavaStderr
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_for_end, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,22 +27,14 @@ printf '\\244 and \\377 rest' >&2
 """Prints when it is told to."""
 
 
-def until(is_so):
-    limit = time.monotonic() + patience_s(20.0)
-    while not is_so():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-
-
 @pytest.fixture
-def java():
+def java(start_child):
     printed = JavaStderr()
-    with subprocess.Popen(
+    process = start_child(
         ["/bin/sh", "-c", JAVA], stdin=subprocess.PIPE, stderr=printed.fileno(), text=True, bufsize=1
-    ) as process:
-        printed.close_writer()
-        yield printed, process
-        process.kill()
+    )
+    printed.close_writer()
+    return printed, process
 
 
 def go(process):
@@ -54,13 +45,12 @@ def go(process):
 def test_lines_are_handed_on_from_the_moment_that_is_said(java, capsys):
     printed, process = java
     go(process)
-    until(lambda: printed._kept)
+    wait_until(lambda: printed._kept, idle_s=20)
     printed.hand_on()
     go(process)
     go(process)
-    process.wait()
-    printed._thread.join(patience_s(20.0))
-    assert not printed._thread.is_alive()
+    wait_for_end(process)
+    join_thread(printed._thread, idle_s=20)
     assert capsys.readouterr().err == "a line\nhalf ä and \\xff rest\n"
     assert printed.lines_so_far() == ["noise"]
 
@@ -72,10 +62,9 @@ def test_a_java_goes_on_where_stderr_is_closed(java, monkeypatch):
         monkeypatch.setattr(sys, "stderr", closed)
     for _ in range(3):
         go(process)
-    process.wait()
-    printed._thread.join(patience_s(20.0))
+    wait_for_end(process)
+    join_thread(printed._thread, idle_s=20)
     assert process.returncode == 0
-    assert not printed._thread.is_alive()
 
 
 def test_a_forked_process_gives_up_the_pipe_and_ends(java):
@@ -93,7 +82,7 @@ def test_an_end_of_the_process_waits_for_what_is_written(capsys):
     printed.hand_on()
     os.write(printed.fileno(), b"last words\n")
     printed._drain()
-    until(lambda: "last words" in capsys.readouterr().err)
+    wait_until(lambda: "last words" in capsys.readouterr().err, idle_s=20)
     printed.close_writer()
     printed.close_writer()
     assert printed.lines_so_far() == []
@@ -116,7 +105,7 @@ def test_warnings_of_a_read_come_on_the_stderr_of_its_session(spark: SparkSessio
         said.append(capsys.readouterr().err)
         return "no store has the topic Nope" in "".join(said) and "data loss: commitlog/" in "".join(said)
 
-    until(is_said)
+    wait_until(is_said, idle_s=20)
 
 
 def test_stacks_of_workers_are_left_out_even_if_they_come_mixed():

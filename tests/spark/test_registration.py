@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from seglog.errors import MissingDependencyError
 from seglog.spark.source.data_source import SeglogDataSource
+from tests.support.machine.patience import patience_s
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.golden import extract
 
@@ -54,6 +56,14 @@ def test_a_spark_that_is_too_old_is_said_wherever_it_finds_the_format(monkeypatc
 
 
 @pytest.mark.spark
+def test_a_session_that_was_told_nothing_knows_the_format(spark: SparkSession, tmp_path):
+    # A new session has what Spark found at its start, not what was registered with another session.
+    frame = spark.newSession().read.format("seglog").load(str(extract("roll", tmp_path)))
+    assert frame.count() == 400
+
+
+@pytest.mark.spark
+@pytest.mark.campaign
 def test_a_plain_session_of_spark_submit_reads_stores(installed, tmp_path):
     need_spark()
     (tmp_path / "job.py").write_text(SCRIPT)
@@ -73,7 +83,7 @@ def test_a_plain_session_of_spark_submit_reads_stores(installed, tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=patience_s(150),
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -16,9 +15,14 @@ from pyspark.sql import SparkSession
 
 from seglog import MessageStore
 from seglog.cli.main import commands
-from tests.support.machine.patience import patience_s
+from seglog.spark.questions import doing_of, running_of
+from seglog.spark.views import make_views
+from tests.support.machine.children import child
+from tests.support.machine.patience import looks, patience_s
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.golden import extract
+from tests.support.rows import every_row
+from tests.support.scale import chance, is_gate
 
 pytestmark = pytest.mark.spark
 COUNT = "SELECT count(*) AS n FROM messages"
@@ -65,26 +69,6 @@ def test_globs_mean_the_same_stores_for_the_answer_and_for_what_it_is_without(as
     assert "globs are" in gone.stderr
 
 
-def test_ctrl_c_ends_a_question_quietly_with_130(tmp_path):
-    with MessageStore.open(tmp_path / "s") as store:
-        store.put("T", b"x")
-    logged = {"enabled": "true", "dir": tmp_path.as_uri(), "compress": "false", "rolling.enabled": "false"}
-    places = [word for name, value in logged.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
-    question = "SELECT sum(sqrt(id)) FROM range(1000000000000)"
-    command = [sys.executable, "-m", "seglog.cli.main", "spark", "sql", tmp_path / "s", question]
-    with subprocess.Popen(
-        [*command, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as asking:
-        limit = time.monotonic() + patience_s(90)
-        while not any("JobStart" in log.read_text() for log in tmp_path.glob("*.inprogress")):
-            assert asking.poll() is None
-            assert time.monotonic() < limit
-            time.sleep(0.05)
-        os.killpg(asking.pid, signal.SIGINT)  # as a terminal does
-        said = asking.communicate(timeout=patience_s(60))
-    assert (asking.returncode, said) == (130, (b"", b""))
-
-
 def test_all_stores_that_are_not_there_are_named(ask, tmp_path):
     root = extract("roll", tmp_path)
     ran = ask(tmp_path / "gone", root, tmp_path / "away", COUNT)
@@ -108,66 +92,96 @@ def test_a_lost_tail_is_said(ask, tmp_path):
     assert "queue offsets 70..89 of T/0" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "insert into messages select * from messages",
-        "with m as (select * from messages) insert into messages select * from m",
-        "from messages insert into messages select *",
-        "insert overwrite directory '{here}/out' using parquet select 1",
-        "create table x(a int)",
-        "create table x using parquet as select 1 a",
-        "create or replace temp view messages as select 1",
-        "execute immediate 'create table x(a int)'",
-        "explain execute immediate 'create table x(a int)'",
-        "explain create table x(a int)",
-        "explain with m as (select * from messages) insert into messages select * from m",
-        "begin create table x(a int); end",
-        "set spark.sql.ansi.enabled=false",
-        "drop view messages",
-        "cache table messages",
-        "select transform(topic) using 'touch {here}/out' as (a string) from messages",
-        "select java_method('java.lang.System', 'getProperty', 'user.dir')",
-        "select 1 + length(`reflect`('java.lang.System', 'getProperty', 'user.dir'))",
-        "with a as (select try_reflect('java.lang.System', 'lineSeparator') x) select * from a",
-        "select * from messages where topic in (select reflect('java.lang.System', 'lineSeparator'))",
-        "select identifier('refl' || 'ect')('java.lang.System', 'lineSeparator')",
-    ],
-)
-def test_what_does_something_is_wrong_usage_and_is_not_run(ask, tmp_path, monkeypatch, statement):
+DOES = [
+    "insert into messages select * from messages",
+    "with m as (select * from messages) insert into messages select * from m",
+    "from messages insert into messages select *",
+    "insert overwrite directory '{here}/out' using parquet select 1",
+    "create table x(a int)",
+    "create table x using parquet as select 1 a",
+    "create or replace temp view messages as select 1",
+    "execute immediate 'create table x(a int)'",
+    "explain execute immediate 'create table x(a int)'",
+    "explain create table x(a int)",
+    "explain with m as (select * from messages) insert into messages select * from m",
+    "begin create table x(a int); end",
+    "set spark.sql.ansi.enabled=false",
+    "drop view messages",
+    "cache table messages",
+]
+"""Statements that do something."""
+RUNS = [
+    "select transform(topic) using 'touch {here}/out' as (a string) from messages",
+    "select java_method('java.lang.System', 'getProperty', 'user.dir')",
+    "select 1 + length(`reflect`('java.lang.System', 'getProperty', 'user.dir'))",
+    "with a as (select try_reflect('java.lang.System', 'lineSeparator') x) select * from a",
+    "select * from messages where topic in (select reflect('java.lang.System', 'lineSeparator'))",
+    "select identifier('refl' || 'ect')('java.lang.System', 'lineSeparator')",
+]
+"""Questions that would run a command or a method of Java."""
+ASKS = [
+    " -- a comment\n(select 1 as n) ; ",
+    "with a as (select 1 as n) select * from a",
+    "values 1",
+    "table messages",
+    "from messages |> aggregate count(*)",
+    "show tables",
+    "describe messages",
+    "describe query select 1",
+    "select transform(array(1, 2), x -> x + 1), 'reflect(1)'",
+    "explain select * from messages",
+]
+
+
+@pytest.fixture
+def one_message(tmp_path, monkeypatch):
+    """A store with a message, and an empty working folder beside it; nothing is added to either."""
     with MessageStore.open(tmp_path / "s") as store:
         store.put("T", b"x")
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
-    ran = ask(tmp_path / "s", statement.format(here=tmp_path))
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "nothing was run" in ran.stderr
+    yield tmp_path / "s"
     assert [*(tmp_path / "cwd").iterdir()] == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cwd", "s"]
     with MessageStore.open(tmp_path / "s", read_only=True) as store:
         assert [queue.max_offset for queue in store.queues()] == [1]
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        " -- a comment\n(select 1 as n) ; ",
-        "with a as (select 1 as n) select * from a",
-        "values 1",
-        "table messages",
-        "from messages |> aggregate count(*)",
-        "show tables",
-        "describe messages",
-        "describe query select 1",
-        "select transform(array(1, 2), x -> x + 1), 'reflect(1)'",
-        "explain select * from messages",
-    ],
-)
-def test_what_only_asks_is_asked(ask, tmp_path, question):
-    with MessageStore.open(tmp_path / "s"):
-        pass
-    ran = ask(tmp_path / "s", question, "--allow-loss")
-    assert (ran.exit_code, ran.stderr) == (0, "")
+def some(name, rows):
+    """Returns the rows that are tried through the command: at the gate two, others with each commit."""
+    return chance("sql command", name).sample(rows, 2) if is_gate() else rows
+
+
+def test_what_does_something_is_wrong_usage_and_is_not_run(spark: SparkSession, ask, one_message, tmp_path):
+    by_command = some("runs", RUNS)
+    make_views(spark, [str(one_message)])
+    with every_row() as row:
+        for statement in (*DOES, *RUNS):
+            with row(statement):
+                asked = statement.format(here=tmp_path)
+                if statement in DOES:
+                    assert doing_of(spark, asked) is not None
+                else:
+                    assert doing_of(spark, asked) is None
+                    assert running_of(spark.sql(asked)) is not None
+                    if statement not in by_command:
+                        continue
+                ran = ask(one_message, asked)
+                assert (ran.exit_code, ran.stdout) == (2, "")
+                assert "nothing was run" in ran.stderr
+
+
+def test_what_only_asks_is_asked(spark: SparkSession, ask, one_message):
+    by_command = some("asks", ASKS)
+    make_views(spark, [str(one_message)])
+    with every_row() as row:
+        for question in ASKS:
+            with row(question):
+                assert doing_of(spark, question) is None
+                assert running_of(spark.sql(question.rstrip().removesuffix(";"))) is None
+                if question in by_command:
+                    ran = ask(one_message, question, "--allow-loss")
+                    assert (ran.exit_code, ran.stderr) == (0, "")
 
 
 SAID = {
@@ -234,24 +248,44 @@ def test_rows_come_in_order_and_batch_by_batch(ask, tmp_path):
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [*range(24999, -1, -1)]
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("SELEC 1", "Syntax error at or near 'SELEC'. (line 1, pos 0)"),
-        ("SELECT tpic FROM messages", "`tpic` cannot be resolved. Did you mean one of the following? ["),
-        ("SELECT 1 FROM nowhere", "The table or view `nowhere` cannot be found."),
-        ("SELECT noway(topic) FROM messages", "Cannot resolve routine `noway`"),
-    ],
-)
-def test_a_query_that_spark_does_not_take_is_wrong_usage(ask, tmp_path, query, said):
+NOT_TAKEN = {
+    "SELEC 1": "Syntax error at or near 'SELEC'. (line 1, pos 0)",
+    "SELECT tpic FROM messages": "`tpic` cannot be resolved. Did you mean one of the following? [",
+    "SELECT 1 FROM nowhere": "The table or view `nowhere` cannot be found.",
+    "SELECT noway(topic) FROM messages": "Cannot resolve routine `noway`",
+}
+
+
+def test_a_query_that_spark_does_not_take_is_wrong_usage(ask, one_message):
+    with every_row() as row:
+        for query, said in NOT_TAKEN.items():
+            with row(query):
+                ran = ask(one_message, query)
+                assert (ran.exit_code, ran.stdout) == (2, "")
+                assert "QUERY: " in ran.stderr
+                assert said in " ".join(ran.stderr.split())
+                assert "== SQL ==" not in ran.stderr
+                assert "Project" not in ran.stderr
+
+
+@pytest.mark.campaign
+def test_ctrl_c_ends_a_question_quietly_with_130(tmp_path):
     with MessageStore.open(tmp_path / "s") as store:
         store.put("T", b"x")
-    ran = ask(tmp_path / "s", query)
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "QUERY: " in ran.stderr
-    assert said in " ".join(ran.stderr.split())
-    assert "== SQL ==" not in ran.stderr
-    assert "Project" not in ran.stderr
+    logged = {"enabled": "true", "dir": tmp_path.as_uri(), "compress": "false", "rolling.enabled": "false"}
+    places = [word for name, value in logged.items() for word in ("--conf", f"spark.eventLog.{name}={value}")]
+    question = "SELECT sum(sqrt(id)) FROM range(1000000000000)"
+    command = [sys.executable, "-m", "seglog.cli.main", "spark", "sql", tmp_path / "s", question]
+    with child(
+        [*command, *places], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as asking:
+        for _ in looks("the job", idle_s=90, look_s=0.05):
+            if any("JobStart" in log.read_text() for log in tmp_path.glob("*.inprogress")):
+                break
+            assert asking.poll() is None
+        os.killpg(asking.pid, signal.SIGINT)  # as a terminal does
+        said = asking.communicate(timeout=patience_s(60))
+    assert (asking.returncode, said) == (130, (b"", b""))
 
 
 ENDS_JAVA_UNDER_A_JOB = """
@@ -273,13 +307,14 @@ raise SystemExit(main())
 """
 
 
+@pytest.mark.campaign
 def test_java_that_ends_under_a_job_is_named(tmp_path):
     need_spark()
     with MessageStore.open(tmp_path / "s"):
         pass
     query = "select sum(id % 7) from range(10000000000000)"
     command = [sys.executable, "-c", ENDS_JAVA_UNDER_A_JOB, "spark", "sql", tmp_path / "s", query]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=patience_s(120), check=False)
     assert "error: Java, in which Spark runs, is gone: it was killed by SIGKILL\n" in ran.stderr
     assert "help:  run it again" in ran.stderr
     assert (ran.returncode, ran.stdout) == (51, "")

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from seglog.spark.user_settings import default_settings, java_options
+from tests.support.machine.patience import patience_s
 from tests.support.machine.spark_here import need_spark
 
 SCRIPT = """
@@ -65,7 +66,7 @@ def test_java_is_started_with_what_the_user_said(tmp_path):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience_s(60),
         check=False,
     )
     assert "Java did not start for Spark" in ran.stderr

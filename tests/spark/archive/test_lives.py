@@ -28,13 +28,13 @@ from seglog.storage.format.record.message import decode_message
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, copy, damage, expire, put
 from tests.support.material.compactions import said
 from tests.support.material.stores import served
-from tests.support.scale import scaled
+from tests.support.scale import commit_seed, is_gate, scaled
 
 pytestmark = pytest.mark.spark
 
 
 LIVES = scaled(2, 120)
-STEPS = scaled(7, 16)
+STEPS = 4 if is_gate() else scaled(7, 16)
 LATER_MS = BEGIN_MS + 10**9
 
 
@@ -255,7 +255,8 @@ DEEDS = [
 
 @pytest.mark.parametrize("seed", range(LIVES))
 def test_random_lives(spark: SparkSession, tmp_path, seed):
-    life = Life(spark, tmp_path, random.Random(seed))
+    name = f"{commit_seed()} {seed}" if is_gate() else seed
+    life = Life(spark, tmp_path, random.Random(name))
     life.append()
     life.archive_it()
     try:
@@ -265,5 +266,5 @@ def test_random_lives(spark: SparkSession, tmp_path, seed):
         life.archive_it()
         life.restore()
     except BaseException as error:
-        error.add_note(f"seed {seed}: {', '.join(life.done)}")
+        error.add_note(f"seed {name}: {', '.join(life.done)}")
         raise

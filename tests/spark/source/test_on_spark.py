@@ -196,6 +196,7 @@ def test_rows_for_the_sink_of_kafka_are_written(spark: SparkSession, tmp_path):
 
 def test_globs_lead_to_stores(spark: SparkSession, tmp_path):
     for name in ("broker-a", "broker-b", "broker-c", "other", ".broker-hidden"):
+        (tmp_path / name).mkdir()
         extract("comp", tmp_path / name).rename(tmp_path / name / "store")
     (tmp_path / "broker-empty").mkdir()
     frame = spark.read.format("seglog").schema("store string")
