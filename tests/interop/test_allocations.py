@@ -21,7 +21,7 @@ def test_s4_13_javas_classes_make_the_golden_table_anew(judge: Judge, tmp_path, 
     asked = list(groups())
     path = tmp_path / "questions"
     path.write_text("".join(json.dumps(group) + "\n" for group in asked))
-    command = toolchain.command_line(toolchain.build(version), "-XX:+UseSerialGC")
+    command = toolchain.command_line(toolchain.build(version), *toolchain.QUICK)
     command[-1] = "seglog.judge.Allocations"
     done = subprocess.run([*command, path], capture_output=True, text=True, check=True, timeout=300)
     answers = [json.loads(line) for line in done.stdout.splitlines()]

@@ -23,7 +23,7 @@ CODECS = ("zlib", "lz4", "zstd")
 def ask_java(judge, tmp_path, questions):
     path = tmp_path / "questions"
     path.write_text("".join(json.dumps(question) + "\n" for question in questions))
-    command = toolchain.command_line(toolchain.build(judge.version), "-XX:+UseSerialGC")
+    command = toolchain.command_line(toolchain.build(judge.version), *toolchain.QUICK)
     command[-1] = "seglog.judge.ClientBodies"
     done = subprocess.run([*command, path], capture_output=True, text=True, check=True, timeout=300)
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -39,7 +39,7 @@ def ask_java(judge, tmp_path, questions):
     path.write_text(
         "".join(json.dumps({"expression": text, "messages": messages}) + "\n" for text, messages in questions)
     )
-    command = toolchain.command_line(toolchain.build(judge.version), "-XX:+UseSerialGC")
+    command = toolchain.command_line(toolchain.build(judge.version), *toolchain.QUICK)
     command[-1] = "seglog.judge.Conditions"
     done = subprocess.run([*command, path], capture_output=True, text=True, check=True, timeout=300)
     return [json.loads(line) for line in done.stdout.splitlines()]

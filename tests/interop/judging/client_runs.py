@@ -143,7 +143,7 @@ def java_clients(class_path: str, *, vip: bool = False) -> MakeCommand:
     def command(name_server: str, broker: str, home: Path) -> list[str]:
         program = toolchain.command_line(
             class_path,
-            *("-XX:+UseSerialGC", "-Xmx512m", "-XX:TieredStopAtLevel=1"),
+            *(*toolchain.QUICK, "-Xmx512m"),
             f"-Duser.home={home}",
             f"-Djudge.log={home / 'rocketmq.log'}",
             f"-Dclients.limit.ms={int(1_000 * patience_s(_LIMIT_S))}",

@@ -59,7 +59,7 @@ class JavaWorker:
         self._stderr = home / "stderr"
         command = toolchain.command_line(
             toolchain.build(version),
-            *("-XX:+UseSerialGC", "-Xmx256m", "-XX:TieredStopAtLevel=1"),
+            *(*toolchain.QUICK, "-Xmx256m"),
             f"-Duser.home={home}",
             f"-Drocketmq.client.localOffsetStoreDir={home / 'offsets'}",
             f"-Djudge.log={home / 'rocketmq.log'}",

@@ -352,7 +352,7 @@ class Judge:
         if self._class_path is None:
             self._class_path = toolchain.build(self.version)
         scratch = Path(self._scratch.name)
-        quick = ("-XX:+UseSerialGC", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+        quick = (*toolchain.QUICK, "-Xmx512m")
         measured = ("-XX:+UseG1GC", "-Xms1g", "-Xmx2g", "-Djudge.level=ERROR")
         command = toolchain.command_line(
             self._class_path,

@@ -1,9 +1,13 @@
 """Builds the judge (``java/``) once, into a cache outside the tree; afterwards nothing needs the network.
 
 The cache is ``$SEGLOG_INTEROP_CACHE``, or ``seglog/interop`` under ``$XDG_CACHE_HOME`` or ``~/.cache``:
-``<version>/jars-<hash>`` holds RocketMQ as Maven resolved it, ``<version>/classes-<hash>`` what javac made
-of our sources. Both are named after what went into them and appear in one rename, so a changed source never
-meets a running process. A file lock lets one process build while others wait.
+``<version>/jars-<hash>`` holds RocketMQ as Maven resolved it, ``<version>/classes-<hash>.jar`` what javac
+made of our sources. Both are named after what went into them and appear in one rename, so a changed source
+never meets a running process. A file lock lets one process build while others wait.
+
+Beside the classes of a judge is an archive of all that a broker, a client and a store load: half of what the
+start of a JVM costs is reading and checking classes. Java holds it against the jars, and goes on without one
+that does not fit.
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -40,6 +46,9 @@ JVM_DOORS: Final = (
     "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 )
+QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For JVMs of tests, which end before more than that pays."""
+_SILENT: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 class BuildError(Exception):
@@ -86,7 +95,10 @@ def build(version: str = DEFAULT_VERSION) -> str:
     """
     companions = COMPANIONS.get(version, version)
     definitions = (f"-Drocketmq.version={version}", f"-Drocketmq.companions.version={companions}")
-    return build_project(PROJECT, version, *definitions)
+    class_path = build_project(PROJECT, version, *definitions)
+    with _locked(cache_dir() / version / "lock"):
+        _made_once(_archive_of(class_path), lambda into: _archive(class_path, into))
+    return class_path
 
 
 def build_project(project: Path, name: str, *definitions: str, shared: Path | None = None) -> str:
@@ -207,7 +219,7 @@ def _built(pom: Path, folders: Sequence[Path], name: str, *definitions: str) -> 
     with _locked(home / "lock"):
         jars = _made_once(home / f"jars-{_digest([pom])}", lambda into: _resolve(pom, definitions, into))
         classes = _made_once(
-            home / f"classes-{_digest([pom, *sources])}", lambda into: _compile(sources, jars, into)
+            home / f"classes-{_digest([pom, *sources])}.jar", lambda into: _compile(sources, jars, into)
         )
     return f"{classes}:{jars}/*"
 
@@ -245,19 +257,56 @@ def _resolve(pom: Path, definitions: Sequence[str], into: Path) -> None:
 
 def _compile(sources: list[Path], jars: Path, into: Path) -> None:
     java = [source for source in sources if source.suffix == ".java"]
+    made = into.with_suffix("")
     _run(
         jdk_tool("javac") or "javac",
         "--release",
         str(MIN_JDK),
         "-nowarn",
         "-d",
-        into,
+        made,
         "-cp",
         f"{jars}/*",
         *java,
     )
-    for resource in (source for source in sources if source.suffix != ".java"):
-        shutil.copy(resource, into)
+    # An archive of classes takes none from a folder.
+    with zipfile.ZipFile(into, "w") as jar:
+        for source in sources:
+            if source.suffix != ".java":
+                jar.write(source, source.name)
+        for file in sorted(made.rglob("*.class")):
+            jar.write(file, file.relative_to(made))
+
+
+def _archive_of(class_path: str) -> Path:
+    return Path(class_path.partition(":")[0]).with_suffix(".jsa")
+
+
+def _archive(class_path: str, into: Path) -> None:
+    """Makes the archive, or an empty file that says that this Java cannot."""
+    home = into.parent
+    store = {"dir": str(home / "store"), "segmentBytes": 1 << 16, "queueBytes": 2_000}
+    store["config"] = {"maxHashSlotNum": "500", "maxIndexNum": "2000", "timerWheelEnable": "false"}
+    orders: list[dict[str, object]] = [
+        {"op": "write", "messages": [{"topic": "T", "count": 2, "keys": "k", "tags": "t"}], **store},
+        {"op": "dump", **store},
+        {"op": "brokerStart", "nameServer": True, "broker": {"brokerName": "b"}, **store},
+        {"op": "admin", "arguments": ["updateTopic", "-c", "DefaultCluster", "-t", "T"]},
+        {"op": "admin", "arguments": ["sendMessage", "-t", "T", "-p", "m"]},
+        {"op": "memberStart", "client": "c", "group": "g", "topic": "T"},
+        {"op": "memberStop", "client": "c"},
+        {"op": "brokerStop"},
+    ]
+    command = command_line(class_path, *QUICK, f"-XX:ArchiveClassesAtExit={into}", f"-Duser.home={home}")
+    subprocess.run(
+        [*command, "serve"],
+        input="".join(json.dumps(order) + "\n" for order in orders),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=BUILD_LIMIT_S,
+    )
+    into.touch()
 
 
 def _run(*command: str | Path) -> None:
@@ -276,10 +325,13 @@ def _run(*command: str | Path) -> None:
 def command_line(class_path: str, *jvm_options: str, main_class: str = "seglog.judge.Judge") -> list[str]:
     """Returns the command that runs the judge, or another program on its class path; its arguments follow."""
     logging = "-Drmq.logback.configurationFile=judge-logback.xml"
-    options = [*JVM_DOORS, logging, *jvm_options]
+    archive = _archive_of(class_path)
+    is_there = archive.is_file() and archive.stat().st_size > 0
+    archived = [f"-XX:SharedArchiveFile={archive}", *_SILENT] if is_there else []
+    options = [*JVM_DOORS, logging, *archived, *jvm_options]
     return [jdk_tool("java") or "java", *options, "-cp", class_path, main_class]
 
 
 if __name__ == "__main__":
-    program, *arguments = [*command_line(build(), "-XX:+UseSerialGC"), *sys.argv[1:]]
+    program, *arguments = [*command_line(build(), *QUICK), *sys.argv[1:]]
     os.execvp(program, [program, *arguments])  # noqa: S606 - the point: this process becomes the judge

@@ -179,6 +179,8 @@ final class Site implements AutoCloseable {
 
   @Override
   public void close() {
-    closing.forEach(Runnable::run);
+    try (ClientEnds ends = ClientEnds.begin()) {
+      closing.forEach(Runnable::run);
+    }
   }
 }

@@ -75,7 +75,7 @@ public final class Worker {
         if (pollers.containsKey(name)) {
           pollers.remove(name).end();
         } else {
-          consumers.remove(name).shutdown();
+          shutDown(consumers.remove(name)::shutdown);
         }
         say(Map.of("did", "leave", "name", name));
       }
@@ -132,6 +132,12 @@ public final class Worker {
     consumer.start();
     consumers.put(name, consumer);
     say(Map.of("did", "join", "name", name));
+  }
+
+  private static void shutDown(Runnable client) {
+    try (ClientEnds ends = ClientEnds.begin()) {
+      client.run();
+    }
   }
 
   private List<Integer> queues(String name, String topic) throws Exception {
@@ -211,7 +217,7 @@ public final class Worker {
     void end() throws InterruptedException {
       isOver = true;
       join();
-      consumer.shutdown();
+      shutDown(consumer::shutdown);
     }
   }
 
@@ -247,7 +253,7 @@ public final class Worker {
       } catch (Exception error) {
         throw new IllegalStateException(error);
       } finally {
-        producer.shutdown();
+        shutDown(producer::shutdown);
       }
     }
 

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
+import seglog.clients.ClientEnds;
 
 /** {@code mqadmin}: RocketMQ's own tool, run in this process. */
 final class AdminTool extends MQAdminStartup {
@@ -24,7 +25,7 @@ final class AdminTool extends MQAdminStartup {
     PrintStream err = System.err;
     System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
     System.setErr(new PrintStream(complained, true, StandardCharsets.UTF_8));
-    try {
+    try (ClientEnds ends = ClientEnds.begin()) {
       main0(arguments.toArray(String[]::new), null);
     } finally {
       System.setOut(out);

@@ -52,7 +52,7 @@ final class Commands {
     boolean hadAbort = Files.exists(Path.of(request.dir, "abort"));
     RealStore store;
     try {
-      store = RealStore.open(request);
+      store = RealStore.openBriefly(request);
     } catch (StoreRefusedException refusal) {
       answers.line("openFailed").put("error", refusal.getMessage()).send();
       return false;
@@ -66,7 +66,7 @@ final class Commands {
   }
 
   private static boolean append(Request request, Answers answers) throws Exception {
-    try (RealStore store = RealStore.open(request)) {
+    try (RealStore store = RealStore.openBriefly(request)) {
       Appender appender = new Appender(store.engine(), answers);
       for (MessageSpec spec : request.messages) {
         appender.append(spec);
@@ -89,7 +89,7 @@ final class Commands {
   }
 
   private static boolean probe(Request request, Answers answers) throws Exception {
-    try (RealStore store = RealStore.open(request)) {
+    try (RealStore store = RealStore.openBriefly(request)) {
       store.awaitDispatch();
       ask(request.probes, store, answers);
     }
@@ -104,7 +104,7 @@ final class Commands {
 
   /** Compacts, then answers the probes of the request from the running store. */
   private static boolean compact(Request request, Answers answers) throws Exception {
-    try (RealStore store = RealStore.open(request)) {
+    try (RealStore store = RealStore.openBriefly(request)) {
       store.awaitDispatch();
       new Compaction(store.engine(), answers).run();
       ask(request.probes, store, answers);
@@ -118,7 +118,7 @@ final class Commands {
 
   /** Runs the timer for the seconds of the request. */
   private static boolean timer(Request request, Answers answers) throws Exception {
-    try (RealStore store = RealStore.open(request)) {
+    try (RealStore store = RealStore.openBriefly(request)) {
       store.awaitDispatch();
       Timers.run(store.engine(), request.seconds, answers);
       store.awaitDispatch();
@@ -128,7 +128,7 @@ final class Commands {
 
   /** Keeps the store open until standard input ends or the time is up. */
   private static boolean hold(Request request, Answers answers) throws Exception {
-    try (RealStore store = RealStore.open(request)) {
+    try (RealStore store = RealStore.openBriefly(request)) {
       store.awaitDispatch();
       answers.line("ready").put("pid", ProcessHandle.current().pid()).send();
       Thread reader = new Thread(Commands::readToEnd, "stdin");
@@ -149,7 +149,7 @@ final class Commands {
 
   private static boolean tryLock(Request request, Answers answers) throws Exception {
     try {
-      RealStore.open(request).close();
+      RealStore.openBriefly(request).close();
       answers.line("lock").put("started", true).put("error", null).send();
       return true;
     } catch (StoreRefusedException refusal) {

@@ -6,17 +6,20 @@ import java.util.regex.Pattern;
 /**
  * Ends the pauses of a broker's shutdown while open.
  *
- * <p>The broker waits for threads that look every few seconds whether they are to stop, one after
- * the other, and the store sleeps for running requests: 17 seconds, in which nothing is written.
- * Here threads that write no files are woken, and that sleep is cut short; nothing else is.
+ * <p>The broker waits for threads that look every few seconds whether they are to stop, one after the
+ * other, and the store sleeps for running requests: 17 seconds, in which nothing is written. Here
+ * threads that write no files are woken, and those that could: that of POP, which nothing uses
+ * here, and that which flushes the log, which is mapped, and no interrupt harms it. The store's
+ * sleep is cut short; nothing else is.
  */
 final class Hurry implements AutoCloseable {
   private static final Pattern IDLE =
       Pattern.compile(
           "NettyEventExecutor|ClientHouse[Kk]eeping.*|ServerHouseKeepingService|PopReviveService_.*"
               + "|PopLongPollingService|QueueLockManager|PullRequestHoldService|BroadcastOffsetManager"
-              + "|TopicQueueMappingCleanService|ColdData.*|FileWatchService"
-              + "|HAConnectionStateNotificationService|TransactionalMessageCheckService");
+              + "|TopicQueueMappingCleanService|ColdData.*|FileWatchService|PopBufferMergeService"
+              + "|HAConnectionStateNotificationService|TransactionalMessageCheckService"
+              + "|FlushRealTimeService");
   private static final long LOOK_MS = 20;
 
   private final Thread closing = Thread.currentThread();
@@ -34,17 +37,21 @@ final class Hurry implements AutoCloseable {
   private void look() {
     try {
       while (true) {
-        for (Map.Entry<Thread, StackTraceElement[]> entry : Thread.getAllStackTraces().entrySet()) {
-          Thread thread = entry.getKey();
-          boolean isWaiting = thread.getState() == Thread.State.TIMED_WAITING;
-          if (isWaiting && (thread == closing ? isStorePause(entry.getValue()) : isIdle(thread))) {
-            thread.interrupt();
-          }
-        }
+        wake();
         Thread.sleep(LOOK_MS);
       }
     } catch (InterruptedException end) {
       // close() says so.
+    }
+  }
+
+  private void wake() {
+    for (Map.Entry<Thread, StackTraceElement[]> entry : Thread.getAllStackTraces().entrySet()) {
+      Thread thread = entry.getKey();
+      boolean isWaiting = thread.getState() == Thread.State.TIMED_WAITING;
+      if (isWaiting && (thread == closing ? isStorePause(entry.getValue()) : isIdle(thread))) {
+        thread.interrupt();
+      }
     }
   }
 

@@ -17,6 +17,7 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
+import seglog.clients.ClientEnds;
 
 /**
  * RocketMQ's own clients of a cluster: members of consumer groups, which note what they are given, and
@@ -100,7 +101,9 @@ final class Members implements AutoCloseable {
 
   /** Has a member leave its group. */
   void stop(Request request) {
-    members.remove(request.client).consumer.shutdown();
+    try (ClientEnds ends = ClientEnds.begin()) {
+      members.remove(request.client).consumer.shutdown();
+    }
   }
 
   /** Runs a command of mqadmin, and puts what it prints. */

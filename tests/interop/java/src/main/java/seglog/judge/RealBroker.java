@@ -9,14 +9,22 @@ import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.namesrv.NamesrvConfig;
 import org.apache.rocketmq.namesrv.NamesrvController;
 import org.apache.rocketmq.namesrv.routeinfo.RouteInfoManager;
+import org.apache.rocketmq.remoting.common.TlsMode;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.netty.NettyRemotingClient;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
+import org.apache.rocketmq.remoting.netty.TlsSystemConfig;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 /** A started BrokerController, a name server if it is wanted, and clients, on the loopback device. */
 final class RealBroker implements AutoCloseable {
   private static final String ADDRESS = "127.0.0.1";
+
+  /**
+   * How often a broker saves what it counts of transactions: for so long it asks for the time
+   * without a pause when it begins, three seconds by default.
+   */
+  private static final long METRICS_MS = 100;
 
   private final BrokerController controller;
   private final Map<String, NettyRemotingClient> clients = new HashMap<>();
@@ -38,11 +46,14 @@ final class RealBroker implements AutoCloseable {
     // the name server takes the topics of a broker so old out of another body: it knows none.
     System.setProperty(
         RemotingCommand.REMOTING_VERSION_KEY, Integer.toString(MQVersion.CURRENT_VERSION));
+    // Each server would make itself a key and a certificate, which takes longer than all the rest.
+    TlsSystemConfig.tlsMode = TlsMode.DISABLED;
     BrokerConfig config = new BrokerConfig();
     config.setBrokerIP1(ADDRESS);
     config.setBrokerIP2(ADDRESS);
     config.setListenPort(0);
     config.setEnableDetailStat(false);
+    config.setTransactionMetricFlushInterval(METRICS_MS);
     RealStore.applyFurther(config, request.broker);
     NamesrvController nameServer =
         request.nameServer ? startNameServer(request.nameServerPort) : null;

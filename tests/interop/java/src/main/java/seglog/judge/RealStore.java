@@ -36,12 +36,30 @@ final class RealStore implements AutoCloseable {
    * process holds is read, cut and re-dispatched before the lock refuses.
    */
   static RealStore open(Request request) throws Exception {
+    return open(request, configure(request));
+  }
+
+  /**
+   * Does the same for a store that is closed soon, unless it is to end as in a crash.
+   *
+   * <p>Its thread that flushes the log waits where a shutdown wakes it, and does not sleep half a
+   * second.
+   */
+  static RealStore openBriefly(Request request) throws Exception {
+    MessageStoreConfig config = configure(request);
+    if (!request.halt) {
+      config.setFlushCommitLogTimed(false);
+    }
+    return open(request, config);
+  }
+
+  private static RealStore open(Request request, MessageStoreConfig config) throws Exception {
     ConcurrentMap<String, TopicConfig> topics = new ConcurrentHashMap<>();
     request.topics.forEach((name, attributes) -> topics.put(name, topic(name, attributes)));
     BrokerConfig broker = new BrokerConfig();
     DefaultMessageStore engine =
         new DefaultMessageStore(
-            configure(request),
+            config,
             new BrokerStatsManager("judge", true),
             (topic, queueId, offset, tagsCode, storeTime, bitMap, properties) -> {},
             broker,
