@@ -22,7 +22,7 @@ from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to
 from tests.support.machine.patience import patience_s
 from tests.support.machine.serving import Serving
-from tests.support.scale import scaled, commit_seed
+from tests.support.scale import commit_seed, scaled
 
 MEMORY_BYTES = 400 << 20
 """What a server may grow by under attack: its limits for all clients together, and what Python keeps."""

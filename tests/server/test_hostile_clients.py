@@ -13,7 +13,7 @@ from seglog.remoting.codes import ResponseCode
 from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of, ends
 from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to, wait_until
-from tests.support.scale import repeatable, scaled, commit_seed
+from tests.support.scale import commit_seed, repeatable, scaled
 
 BODY = bytes(range(256)) * 400
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
+from typing import Final
 
 import pytest
 
 from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codec import Codec
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request
+from seglog.remoting.command import Body, Request
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import SQL_TYPE, SubscriptionData
@@ -53,11 +53,10 @@ class Canary:
 
 
 class Served:
-    """A server in a process of its own, with a topic T."""
+    """A client of a server in a process of its own, with a topic T."""
 
-    def __init__(self, store: Path) -> None:
-        self.serving = Serving([str(store)])
-        host, port = self.serving.address.split(":")
+    def __init__(self, address: str) -> None:
+        host, port = address.split(":")
         self.where = (host, int(port))
         self.codec = Codec()
         self.end = socket.create_connection(self.where, patience_s(120))
@@ -79,14 +78,18 @@ class Served:
 
     def close(self) -> None:
         self.end.close()
-        self.serving.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with closing(Serving(["--ephemeral"])) as serving:
+        yield serving.address
 
 
 @pytest.fixture
-def served(memory_path: Path) -> Iterator[Served]:
-    one = Served(memory_path / "s")
-    yield one
-    one.close()
+def served(address: str) -> Iterator[Served]:
+    with closing(Served(address)) as one:
+        yield one
 
 
 @pytest.mark.parametrize("is_sql", [False, True])
@@ -113,40 +116,51 @@ def text_of(before, each, count, behind):
     return b"".join((before, b",".join((each,) * count), behind))
 
 
-LONG = {
-    "texts": (RequestCode.HEART_BEAT, text_of(b'{"clientID":"c","x":[', b'"some text"', 950_000, b"]}")),
-    "numbers": (RequestCode.HEART_BEAT, text_of(b'{"clientID":"c","x":[', b"123456", 990_000, b"]}")),
-    "lists": (RequestCode.HEART_BEAT, text_of(b'{"clientID":"c","x":[', b"[]", 199_000, b"]}")),
-    "one text": (RequestCode.LOCK_BATCH_MQ, b'{"clientId":"' + b"ab\\n" * 3_000_000 + b'"}'),
+LONG: Final[dict[str, tuple[RequestCode, Callable[[], Body]]]] = {
+    "texts": (
+        RequestCode.HEART_BEAT,
+        lambda: text_of(b'{"clientID":"c","x":[', b'"some text"', 950_000, b"]}"),
+    ),
+    "numbers": (
+        RequestCode.HEART_BEAT,
+        lambda: text_of(b'{"clientID":"c","x":[', b"123456", 990_000, b"]}"),
+    ),
+    "lists": (RequestCode.HEART_BEAT, lambda: text_of(b'{"clientID":"c","x":[', b"[]", 199_000, b"]}")),
+    "one text": (RequestCode.LOCK_BATCH_MQ, lambda: b'{"clientId":"' + b"ab\\n" * 3_000_000 + b'"}'),
     "producers": (
         RequestCode.HEART_BEAT,
-        text_of(b'{"clientID":"c","x":[', b'{"groupName":"g"}', 499_000, b"]}"),
+        lambda: text_of(b'{"clientID":"c","x":[', b'{"groupName":"g"}', 499_000, b"]}"),
     ),
     "keys that are objects": (
         RequestCode.LOCK_BATCH_MQ,
-        b'{"x":{' + b",".join(b'{"queueId":%d}:1' % number for number in range(300_000)) + b"}}",
+        lambda: b'{"x":{' + b",".join(b'{"queueId":%d}:1' % number for number in range(300_000)) + b"}}",
     ),
     "keys that are numbers": (
         RequestCode.LOCK_BATCH_MQ,
-        text_of(b'{"x":[', b"{%s}" % b",".join(b"%d:1" % number for number in range(60)), 15_000, b"]}"),
+        lambda: text_of(
+            b'{"x":[', b"{%s}" % b",".join(b"%d:1" % number for number in range(60)), 15_000, b"]}"
+        ),
     ),
-    "subscriptions": (RequestCode.HEART_BEAT, in_groups(1, 60_000)),
-    "groups": (RequestCode.HEART_BEAT, in_groups(10_000)),
+    "subscriptions": (RequestCode.HEART_BEAT, lambda: in_groups(1, 60_000)),
+    "groups": (RequestCode.HEART_BEAT, lambda: in_groups(10_000)),
     "queues": (
         RequestCode.LOCK_BATCH_MQ,
-        LockBatchBody("g", "c", frozenset(MessageQueue("T", "b", number) for number in range(60_000))),
+        lambda: LockBatchBody(
+            "g", "c", frozenset(MessageQueue("T", "b", number) for number in range(60_000))
+        ),
     ),
     "topics": (
         RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
-        text_of(b'{"topicConfigList":[', b'{"topicName":"U"}', 20_000, b"]}"),
+        lambda: text_of(b'{"topicConfigList":[', b'{"topicName":"U"}', 20_000, b"]}"),
     ),
 }
+"""What takes long to read, by what it is made of; it is made in the test, for it is long."""
 
 
 @pytest.mark.parametrize("name", LONG)
 def test_a_long_body_holds_up_no_other(served, name):
     code, body = LONG[name]
-    data = bytes_of(served.codec, Request(code, body=body), route_of("T"))
+    data = bytes_of(served.codec, Request(code, body=body()), route_of("T"))
     with served.canary() as canary:
         served.end.sendall(data)
         found = answers(served.codec, served.end, 2)
