@@ -123,11 +123,14 @@ campaign: test-tools $(DEV) ## Run everything at the usual size, resumable; writ
 	@java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" $(BIN)/python tools/campaign --jobs $(JOBS) \
 	    --twin '$(TWIN_ALL)' --sanitized '$(SANITIZED_ALL)' $(ARGS)
 
-# Tests that run both kinds of kernels themselves are those of `make test`; the others of that folder are here.
-# Formats are below the kernels: of their tests, those that reach one are here (tests/tooling/test_twin.py).
-TWIN := $(filter-out tests/storage/format tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
-    $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py) \
-    $(addprefix tests/storage/format/,queue/test_compaction.py queue/test_compaction_files.py \
+# Tests that run both kinds of kernels themselves are those of `make test`. Over the Python kernels the gate runs
+# what recovers, reads and writes, and the campaign all that reaches a kernel (tests/tooling/test_twin.py); formats
+# are below the kernels, but for some of their tests.
+OF_KERNELS := $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py)
+TWIN := $(OF_KERNELS) tests/storage/recovery tests/storage/reads/test_get.py tests/storage/writes/test_put.py \
+    tests/fuzz/test_decoders.py
+TWIN_ALL := $(filter-out tests/storage/format tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
+    $(OF_KERNELS) $(addprefix tests/storage/format/,queue/test_compaction.py queue/test_compaction_files.py \
         test_system_names.py) \
     tests/damage/test_campaign.py tests/doctor/check/test_check_golden.py tests/fuzz/test_decoders.py
 
@@ -135,20 +138,21 @@ TWIN := $(filter-out tests/storage/format tests/storage/kernels,$(patsubst %/,%,
 fresh: ## Run the demo in a fresh clone on a fresh machine; ARGS='bare java' are settings of tools/try-fresh
 	@tools/try-fresh $(or $(ARGS),worst)
 
-twin: $(TESTS) ## Run the tests of the engine over the Python kernels
+twin: $(TESTS) ## Run tests of recovery, reads and writes over the Python kernels
 	$(call run_tests,twin,SEGLOG_KERNEL=python $(PYTEST) -m "not interop",$(TWIN))
 
 kernels: $(UNIT) ## Compile the C kernels with every warning an error, and load them
 	@PYTHON=$(BIN)/python tools/build-kernels seglog/storage/kernels
 	@SEGLOG_KERNEL=native $(BIN)/seglog version > /dev/null
 
-# Those of the storage room that enter C most; the others come to the same calls.
-SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py $(addprefix tests/storage/,index/test_key_index.py \
+# The campaign adds those of the engine that enter C most; the others come to the same calls.
+SANITIZED := tests/storage/kernels tests/fuzz/test_decoders.py
+SANITIZED_ALL := $(SANITIZED) $(addprefix tests/storage/,index/test_key_index.py \
     reads/test_get.py writes/test_asyncio.py writes/test_fast_path.py writes/test_fast_path_alike.py \
     writes/test_gathered.py writes/test_no_waiting.py writes/test_put.py) tests/remoting/frames \
     tests/broker/sends/test_usual_sends.py
 
-sanitize: $(TESTS) ## Run the tests of the kernels, and those nearest, over C kernels with sanitizers
+sanitize: $(TESTS) ## Run the tests of the kernels over C kernels with sanitizers
 	$(call run_tests,sanitize,PYTHON=$(BIN)/python tools/test-sanitized build/sanitized -n $(JOBS),$(SANITIZED))
 
 # Where the tests are that it judges: to look for them everywhere takes half a minute.
