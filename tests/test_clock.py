@@ -9,9 +9,7 @@ from datetime import timedelta
 import pytest
 
 from seglog.clock import SystemClock, VirtualClock
-from tests.support.machine.patience import join_thread, patience_s, wait_until
-
-PATIENCE_S = 10
+from tests.support.machine.patience import join_thread, wait_for_event, wait_until
 
 
 class Waiting:
@@ -23,16 +21,16 @@ class Waiting:
         self._condition = condition
         self._timeout_ms = timeout_ms
         self.thread = threading.Thread(target=self._run, daemon=True)
+        before = clock._waiting[condition]
         self.thread.start()
-        wait_until(lambda: condition in clock._waiting)
+        wait_until(lambda: clock._waiting[condition] == before + 1)
 
     def _run(self) -> None:
         with self._condition:
             self.answer = self._clock.wait(self._condition, self._timeout_ms)
 
     def finish(self) -> bool | None:
-        self.thread.join(patience_s(PATIENCE_S))
-        assert not self.thread.is_alive()
+        join_thread(self.thread, idle_s=10)
         return self.answer
 
 
@@ -122,14 +120,14 @@ def test_advance_is_never_missed_however_it_meets_the_wait():
         # A second step is allowed: the wait may have begun after the first one and count from there.
         if not ended.wait(0.05):
             clock.advance(10)
-        assert ended.wait(patience_s(PATIENCE_S))
+        wait_for_event(ended, idle_s=10)
 
 
 def test_system_wait_of_centuries_ends_when_it_is_notified():
     clock, condition, is_waiting = SystemClock(), threading.Condition(), threading.Event()
 
     def notify():
-        is_waiting.wait(patience_s(20))
+        wait_for_event(is_waiting, idle_s=20)
         with condition:
             condition.notify_all()
 

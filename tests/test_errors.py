@@ -17,6 +17,7 @@ from seglog.errors import (
     TruncatedError,
     error_classes,
 )
+from tests.support.rows import each_row
 
 CLASSES = error_classes()
 
@@ -35,7 +36,7 @@ def test_no_two_classes_share_an_exit_code():
     assert len(set(codes)) == len(codes)
 
 
-@pytest.mark.parametrize("error", CLASSES)
+@each_row("error", CLASSES)
 def test_class_says_what_to_do_and_how_to_end(error):
     assert error.exit_code in range(3, 100)
     assert error.response_code > 0

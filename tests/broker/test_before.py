@@ -32,9 +32,9 @@ from seglog.storage.threads import WouldWaitError
 from seglog.testing import VirtualBroker
 from tests.support.brokers import on_a_roomy_disk, open_broker, send
 from tests.support.machine.held_files import HeldFiles
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_result
+from tests.support.rows import each_row
 
-WAIT_S = patience_s(20)
 PEER = Peer("c", Host(b"\x7f\x00\x00\x01", 1), is_remote=True, principal="billing")
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -142,8 +142,9 @@ def state_of(broker):
 
 
 @WAYS
-@pytest.mark.parametrize("request_", CHANGES, ids=IDS)
+@each_row("request_", CHANGES)
 def test_a_refusal_is_answered_on_every_way_and_has_changed_nothing(guarded, hook, ask, request_):
+    hook.seen.clear()
     before = state_of(guarded)
     hook.error = NoPermissionError("billing may not do that")
     answer = ask(guarded, request_)
@@ -269,7 +270,7 @@ def test_a_held_pull_is_asked_about_when_it_arrives_and_not_when_it_wakes(guarde
     assert len(hook.seen) == 1
     send(guarded, "T")
     hook.error = NoPermissionError("no")  # from now on
-    assert asked[0].wait(WAIT_S).code is ResponseCode.SUCCESS
+    assert wait_for_result(asked[0]).code is ResponseCode.SUCCESS
     assert [access.code for access in hook.seen] == [Code.PULL_MESSAGE, Code.SEND_MESSAGE_V2]
 
 
@@ -304,6 +305,6 @@ def test_a_send_that_waits_aside_is_asked_about_once_by_the_thread_that_asks(slo
         # A new topic has to be saved first: the handler runs twice, the second time in another thread.
         answers = [broker.answer(send_request("new"), PEER), broker.answer(send_request("T"), PEER)]
         assert all(isinstance(answer, Deferred) for answer in answers)
-    assert [answer.wait(WAIT_S).code for answer in answers] == [ResponseCode.SUCCESS] * 2
+    assert [wait_for_result(answer).code for answer in answers] == [ResponseCode.SUCCESS] * 2
     assert [access.touches[0].name for access in hook.seen] == ["new", "T"]
     assert hook.threads == {threading.get_ident()}

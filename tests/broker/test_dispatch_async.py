@@ -11,7 +11,7 @@ from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import PullMessageHeader
 from tests.support.brokers import open_broker, send
-from tests.support.machine.patience import join_thread
+from tests.support.machine.patience import join_thread, wait_until_in_loop
 
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
 
@@ -35,9 +35,8 @@ def test_s4_46_a_task_gets_what_a_thread_gets(tmp_path):
 def test_finding_10_of_the_broker_a_message_wakes_the_loop_of_a_thousand_tasks_once(tmp_path, monkeypatch):
     async def scene(broker):
         pulls = [asyncio.create_task(broker.dispatch_async(held("T", 1))) for _ in range(1_000)]
-        while broker.held_count < len(pulls):
-            await asyncio.sleep(0)
-        assert threading.active_count() == threads
+        await wait_until_in_loop(lambda: broker.held_count == len(pulls))
+        assert set(threading.enumerate()) <= before
         loop, wakes = asyncio.get_running_loop(), []
         wake = loop.call_soon_threadsafe
         with monkeypatch.context() as patch:
@@ -51,7 +50,7 @@ def test_finding_10_of_the_broker_a_message_wakes_the_loop_of_a_thousand_tasks_o
 
     with Broker.open(tmp_path, background=False, segment_size_bytes=1 << 20) as broker:
         send(broker, "T")
-        threads = threading.active_count()
+        before = set(threading.enumerate())
         assert {answer.code for answer in asyncio.run(scene(broker))} == {ResponseCode.SUCCESS}
         assert broker.held_count == 0
 

@@ -27,6 +27,7 @@ from seglog.remoting.admin_headers import (
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import NO_HEADER, Request, expect_body
 from tests.support.brokers import open_broker, pull, send
+from tests.support.rows import each_row
 
 START_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
@@ -186,8 +187,8 @@ def test_a_broker_that_nothing_is_asked_of_takes_no_samples(broker, monkeypatch)
     assert not taken
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("span", Span)
+@each_row("seed", range(8))
+@each_row("span", Span)
 def test_a_rate_is_of_its_span_and_one_step_at_most(seed, span):
     chance = random.Random(seed)
     now_ms, counts, grown = 0, Counter(), []

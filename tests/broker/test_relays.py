@@ -27,10 +27,15 @@ from seglog.storage.format.record.message import message_id
 from tests.support.brokers import open_broker, pull, records_body, send, send_header
 from tests.support.clients import GROUP, ToldClient
 from tests.support.connections import ServedEnd, WireEnd
-from tests.support.machine.patience import join_thread
+from tests.support.machine.patience import (
+    join_thread,
+    looks,
+    wait_for_event,
+    wait_for_result,
+    wait_until_in_loop,
+)
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
-PATIENCE_S = 10
 OLD = [(0, "V3_0_0_SNAPSHOT"), (28, "V3_0_7_SNAPSHOT"), (61, "V3_1_7"), (-1, "-1")]
 RUNNING_INFO = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"locked":true}},"jstack":"\xc3\xa9"}'
 
@@ -271,7 +276,7 @@ class OverSockets:
         self.channel = ServedEnd(here, broker, client_id)
         self.client = WireEnd(there, broker.timers, answer, serialization)
         body = HeartbeatBody(client_id, (), (ConsumerData(GROUP, ()),))
-        self.client.ask(Request(RequestCode.HEART_BEAT, body=body), 60_000).wait(PATIENCE_S)
+        wait_for_result(self.client.ask(Request(RequestCode.HEART_BEAT, body=body), 60_000))
 
     def __enter__(self):
         return self
@@ -340,8 +345,7 @@ def test_a_task_gets_the_answer_that_comes_and_the_end_of_the_connection(real):
     async def scene(pair):
         first = await real.dispatch_async(running_info())
         waiting = asyncio.create_task(real.dispatch_async(running_info()))
-        while not len(pair.channel.asks):
-            await asyncio.sleep(0.001)
+        await wait_until_in_loop(lambda: len(pair.channel.asks))
         pair.client.hang_up()
         return first, await waiting
 
@@ -359,7 +363,7 @@ def test_a_broker_that_closes_lets_the_threads_go_that_wait(tmp_path):
     with OverSockets(broker, lambda _: asked.set()):
         thread = threading.Thread(target=lambda: found.append(broker.dispatch(running_info())))
         thread.start()
-        assert asked.wait(PATIENCE_S)
+        wait_for_event(asked, idle_s=10)
         broker.close()
         join_thread(thread, idle_s=20)
     assert [answer.code for answer in found] == [ResponseCode.SERVICE_NOT_AVAILABLE]
@@ -376,9 +380,11 @@ def test_another_thread_waits_for_the_one_that_moves_time(tmp_path):
         joined(broker, "c1", on_request)
         thread = threading.Thread(target=lambda: found.append(broker.dispatch(running_info())))
         thread.start()
-        assert asked.wait(PATIENCE_S)
-        while thread.is_alive():
+        wait_for_event(asked, idle_s=10)
+        for _ in looks("the end of the thread that waits"):
             broker.advance("10s")
+            if found:
+                break
         assert found[0].code is ResponseCode.CONSUME_MSG_TIMEOUT
 
 

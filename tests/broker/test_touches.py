@@ -24,6 +24,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from tests.support.brokers import open_broker, send, send_header
+from tests.support.rows import each_row
 
 
 def send_to(topic, properties=b"", producer_group="pg"):
@@ -305,8 +306,9 @@ def test_the_table_has_every_code_that_is_answered():
     assert {code for code, *_ in ROWS} == set(HANDLERS)
 
 
-@pytest.mark.parametrize(("code", "head", "body", "expected"), ROWS)
+@each_row("code, head, body, expected", ROWS)
 def test_a_request_touches_what_header_and_body_name(guarded, seen, code, head, body, expected):
+    seen.clear()
     guarded.dispatch(Request(code, head, body))
     assert [access.code for access in seen] == [code]
     assert ", ".join(map(text_of, seen[0].touches)) == expected

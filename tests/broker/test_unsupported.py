@@ -19,6 +19,7 @@ from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.subscription import SubscriptionData
 from tests.support.asks import beat_of
 from tests.support.brokers import ask, send
+from tests.support.rows import every_row
 
 ASKED_OF_CLIENTS = {40, 220, 221, 307, 309, 326}
 """The last but two are asked of the broker too."""
@@ -36,8 +37,16 @@ def test_no_code_of_rocketmq_is_left_out_and_none_is_in_both_tables():
     assert HANDLERS.keys() | UNSUPPORTED.keys() | ASKED_OF_CLIENTS == OF_5_4_0
 
 
-@pytest.mark.parametrize("code", [*UNSUPPORTED, 7, 99_999])
-def test_what_is_not_supported_is_refused_with_3_and_the_log_says_why(broker, caplog, code):
+@pytest.mark.parametrize("unknown", [7, 99_999])
+def test_what_is_not_supported_is_refused_with_3_and_the_log_says_why(broker, caplog, unknown):
+    with every_row() as row:
+        for code in (*UNSUPPORTED, unknown):
+            caplog.clear()
+            with row(code):
+                check_refused(broker, caplog, code)
+
+
+def check_refused(broker, caplog, code):
     for _ in range(2):
         answer = ask(broker, code)
         assert answer.code is ResponseCode.REQUEST_CODE_NOT_SUPPORTED

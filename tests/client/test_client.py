@@ -197,6 +197,25 @@ def test_a_broker_can_ask_how_far_a_consumer_is(broker: Broker):
 
 
 def test_what_is_left_open_falls_silent_when_its_broker_is_closed(tmp_path: Path, caplog):
+    clock, fired = VirtualClock(), []
+    with open_broker(tmp_path / "s", clock) as broker:
+        producer = Producer(broker)
+        producer.send("T", b"x")
+        consumer = OrderlyConsumer(broker, "g", "T", lambda _message: None)
+        assert consumer.run_until_idle() == 1
+    caplog.clear()
+    broker.timers.after(100_000, lambda: fired.append("a timer"))
+    for _ in range(600):
+        clock.advance(250)
+        broker.timers.run()
+    assert fired, "timers of the broker's clients are called still"
+    assert caplog.text == ""
+    consumer.close()
+    producer.close()
+
+
+@pytest.mark.campaign
+def test_so_it_does_on_real_time(tmp_path: Path, caplog):
     with Broker.open(tmp_path / "s") as broker:
         producer = Producer(broker)
         producer.send("T", b"x")

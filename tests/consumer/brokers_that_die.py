@@ -9,10 +9,12 @@ import os
 import subprocess
 import sys
 import traceback
+from contextlib import ExitStack
 from pathlib import Path
 
 from seglog.broker.settings.config import BrokerConfig
 from tests.support.listening import BrokerServer
+from tests.support.machine.children import child
 
 ROOT = Path(__file__).parents[2]
 DELAY_LEVELS = " ".join(["1s"] * 18)
@@ -29,27 +31,20 @@ class KilledBroker:
 
     def __init__(self, path: Path, port: int, advertised: str) -> None:
         self._command = [sys.executable, "-m", __name__, str(path), str(port), advertised]
-        self._process = self._start()
+        self._running = ExitStack()
+        self.come_back()
 
     def kill(self) -> None:
         """Ends it with SIGKILL."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._running.close()
 
     def come_back(self) -> None:
         """Starts it again; it listens when this returns."""
-        self._process = self._start()
-
-    def _start(self) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            self._command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        process = self._running.enter_context(
+            child(self._command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "it listens\n"
-        return process
 
 
 def main(path: str, port: str, advertised: str) -> None:

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from seglog.consumer.cached_queue import CachedCounts, CachedQueue
 from seglog.storage.format.record import Host, Message
 from tests.support.machine.patience import join_thread, wait_for_event
+from tests.support.scale import scaled
 
 HOST = Host(b"\x7f\0\0\1", 10911)
 
@@ -122,7 +123,9 @@ class CachedQueueMachine(RuleBasedStateMachine):
         ]
 
 
-CachedQueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+CachedQueueMachine.TestCase.settings = settings(
+    max_examples=scaled(100, 5_000), stateful_step_count=40, deadline=None
+)
 test_s2_12_s2_18_s4_31_it_does_what_sorted_lists_do = CachedQueueMachine.TestCase
 
 
@@ -262,8 +265,10 @@ class Crowd:
         threads += [threading.Thread(target=self.work, args=(seed,)) for seed in range(18)]
         for thread in threads:
             thread.start()
-        wait_for_event(self.is_over, idle_s=60)
-        self.is_over.set()
+        try:
+            wait_for_event(self.is_over, idle_s=60)
+        finally:
+            self.is_over.set()
         for thread in threads:
             join_thread(thread, idle_s=10)
 

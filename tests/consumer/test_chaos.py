@@ -11,6 +11,8 @@ import random
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -32,7 +34,7 @@ from seglog.remoting.headers import (
 from seglog.storage.format.record import decode_message
 from tests.consumer.brokers_that_die import KilledBroker
 from tests.support.listening import CuttingProxy
-from tests.support.machine.patience import join_thread, patience_s
+from tests.support.machine.patience import join_thread, looks, patience_s, wait_until
 from tests.support.peers import closed_port
 from tests.support.scale import commit_seed, repeatable, scaled
 
@@ -115,15 +117,14 @@ def make_topic(link, address, queues):
     until_answered(lambda: link.invoke(Request(RequestCode.UPDATE_AND_CREATE_TOPIC, header), 2_000, address))
 
 
-def until_answered(ask, limit_s=30):
+def until_answered(ask):
     """Returns the first answer of a broker that may not be there."""
-    deadline = time.monotonic() + patience_s(limit_s)
-    while True:
-        try:
-            return ask()
-        except SeglogError:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+    answers = []
+    for _ in looks("an answer of the broker", idle_s=30, look_s=0.1):
+        with suppress(SeglogError):
+            answers.append(ask())
+            break
+    return answers[0]
 
 
 def stored_ids(link, address, queues):
@@ -212,17 +213,19 @@ def chaos(path, chance):
             assert len(acknowledged) > FEWEST_SENT
             assert proxy.cuts > 3
             ends = [len(ids) for ids in stored.values()]
+
+            def has_all(seen: Seen) -> bool:
+                offsets = committed(admin.link, proxy.address, seen.name, queues)
+                return everything <= seen.done and offsets == ends
+
             for seen in groups.values():
                 # A member that was cut off has its locks for a minute still.
-                limit = time.monotonic() + patience_s(100)
-                while (
-                    not everything <= seen.done
-                    or committed(admin.link, proxy.address, seen.name, queues) != ends
-                ):
-                    assert time.monotonic() < limit, (
-                        f"{seen.name} is stuck: {len(everything - seen.done)} of {len(everything)} left"
-                    )
-                    time.sleep(0.1)
+                wait_until(
+                    partial(has_all, seen),
+                    f"{seen.name} at its end, {len(everything)} messages,",
+                    idle_s=100,
+                    look_s=0.1,
+                )
                 assert seen.wrong == []
         finally:
             for sender in senders:

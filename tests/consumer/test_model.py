@@ -20,6 +20,7 @@ from seglog.producer.producer import Producer
 from seglog.remoting.topics import PERM_READ, PERM_WRITE
 from tests.support.brokers import open_broker
 from tests.support.recording import RecordingLink
+from tests.support.scale import scaled
 
 QUEUES = 2
 
@@ -141,4 +142,4 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 TestGroupMachine = GroupMachine.TestCase
-TestGroupMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestGroupMachine.settings = settings(max_examples=scaled(25, 1_000), stateful_step_count=30, deadline=None)

@@ -12,6 +12,7 @@ import pytest
 from seglog import AsyncOrderlyConsumer, AsyncPushConsumer, OrderlyConsumer, PushConsumer
 from seglog.consumer.settings import BOUNDS, ConsumerOptions, ConsumerSettings
 from seglog.errors import InvalidArgumentError, InvalidNameError
+from tests.support.rows import each_row
 
 KINDS = [OrderlyConsumer, PushConsumer, AsyncOrderlyConsumer, AsyncPushConsumer]
 ALL = pytest.mark.parametrize("kind", KINDS)
@@ -64,7 +65,7 @@ def test_a_setting_like_none_is_answered_with_all():
 
 
 @ALL
-@pytest.mark.parametrize("topic", ["a b", "", "a/b", "a.b", "tümpel", "x" * 128, "%RETRY%" + "x" * 249])
+@each_row("topic", ["a b", "", "a/b", "a.b", "tümpel", "x" * 128, "%RETRY%" + "x" * 249])
 def test_a_topic_that_there_can_be_none_of_is_refused_at_once_and_not_repeated_whole(kind: Any, topic: str):
     for wanted in (topic, {"T": "*", topic: "*"}):
         with pytest.raises(InvalidNameError, match="topic name") as error:

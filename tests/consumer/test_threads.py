@@ -173,7 +173,10 @@ def test_s2_19_a_queue_is_not_handed_over_while_its_listener_is_at_work(broker):
     ]
     for other in others:
         other.start()
-    time.sleep(2)
+    wait_until(
+        lambda: sum(queue.topic == "T" for queue in first.queues) == 1, "the others' shares", idle_s=30
+    )
+    time.sleep(0.1)
     assert seen == [], "the first one still has its lock"
     assert len(taken) == 4
     leave.set()

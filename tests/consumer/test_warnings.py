@@ -28,6 +28,7 @@ from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
 from tests.support.listening import BrokerServer
 from tests.support.machine.patience import wait_until
+from tests.support.rows import each_row
 
 KINDS = [PushConsumer, OrderlyConsumer]
 
@@ -139,8 +140,8 @@ def test_where_to_begin_may_be_named_as_its_member(broker: Broker):
         assert consumer.run_until_idle() == 1
 
 
-@pytest.mark.parametrize("kind", [PushConsumer, LitePullConsumer])
-@pytest.mark.parametrize(("elsewhere", "here"), [*OF_JAVA.items(), *OF_KAFKA.items()])
+@each_row("kind", [PushConsumer, LitePullConsumer])
+@each_row("elsewhere, here", [*OF_JAVA.items(), *OF_KAFKA.items()])
 def test_settings_of_java_and_of_kafka_python_are_translated(
     broker: Broker, kind: Any, elsewhere: str, here: str
 ):

@@ -23,6 +23,7 @@ from tests.support.brokers import open_broker
 from tests.support.faces import driven
 from tests.support.listening import BrokerServer
 from tests.support.recording import RecordingLink, recording
+from tests.support.rows import each_row
 
 BOTH = pytest.mark.parametrize("kind", [Producer, AsyncProducer])
 SENDS = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
@@ -111,8 +112,14 @@ def test_finding_15_a_delay_in_words_is_answered_with_its_level(
 
 
 @pytest.fixture
-def link(tmp_path: Path):
-    with open_broker(tmp_path / "s", VirtualClock()) as broker, recording(broker) as made:
+def broker(tmp_path: Path):
+    with open_broker(tmp_path / "s", VirtualClock()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def link(broker: Broker):
+    with recording(broker) as made:
         yield made
 
 
@@ -121,13 +128,13 @@ def sends(link: RecordingLink) -> int:
 
 
 @BOTH
-@pytest.mark.parametrize("code", sorted(RETRIED - {ResponseCode.NO_PERMISSION}))
-@pytest.mark.parametrize("chosen", [{}, {"queue_id": 1}, {"sharding_key": "k"}])
+@each_row("code", sorted(RETRIED - {ResponseCode.NO_PERMISSION}))
+@each_row("chosen", [{}, {"queue_id": 1}, {"sharding_key": "k"}])
 def test_s1_01_a_refusal_that_may_pass_is_tried_twice_more(
-    link: RecordingLink, kind: Callable[..., Any], code: ResponseCode, chosen: dict[str, Any]
+    broker: Broker, kind: Callable[..., Any], code: ResponseCode, chosen: dict[str, Any]
 ):
-    link.refused, link.refusal = set(SENDS), code
-    with driven(kind, link) as producer:
+    with recording(broker) as link, driven(kind, link) as producer:
+        link.refused, link.refusal = set(SENDS), code
         with pytest.raises(RemoteProtocolError) as refused:
             producer.send("T", b"x", **chosen)
         assert (refused.value.code, sends(link)) == (code, 1 + RETRIES)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ from tests.support.listening import BrokerServer
 from tests.support.machine.patience import join_thread, patience_s, wait_until
 from tests.support.peers import kept_port
 from tests.support.recording import RecordingLink, recording
+from tests.support.rows import every_row
 
 BOTH = pytest.mark.parametrize("kind", [Producer, AsyncProducer])
 LONG_MS = round(patience_s(120) * 1000)
@@ -71,39 +74,50 @@ def queue_ids(link: RecordingLink) -> list[int]:
     return [header.queue_id for header in headers if isinstance(header, SendMessageHeader)]
 
 
-@BOTH
-@pytest.mark.parametrize("code", sorted(AWAY))
-@pytest.mark.parametrize("chosen", [{}, {"queue_id": 2}, {"sharding_key": "k"}])
-def test_finding_4_a_send_waits_until_a_broker_has_time_for_it(
-    tmp_path: Path, kind: Callable[..., Any], code: ResponseCode, chosen: dict[str, Any]
-):
-    with Broker.open(tmp_path / "s") as broker:
-        link = BusyLink(broker)
+def at_once(check: Callable[..., None], rows: Sequence[tuple[object, ...]]) -> None:
+    """Checks all rows at a time, a thread each: they wait most of their time."""
+    with ThreadPoolExecutor(len(rows)) as pool, every_row() as row:
+        checks = [pool.submit(check, number, *names) for number, names in enumerate(rows)]
+        for names, checked in zip(rows, checks, strict=True):
+            with row(*names):
+                checked.result()
+
+
+def test_finding_4_a_send_waits_until_a_broker_has_time_for_it(tmp_path: Path):
+    def check(number: int, kind: Callable[..., Any], code: ResponseCode, chosen: dict[str, Any]) -> None:
+        topic, link = f"T{number}", BusyLink(broker)
         link.code = code
         with driven(kind, link) as producer:
-            sent = producer.send("T", b"x", timeout_ms=LONG_MS, **chosen)
+            sent = producer.send(topic, b"x", timeout_ms=LONG_MS, **chosen)
         asked = queue_ids(link)
         assert len(asked) == AWHILE + 1
         assert asked[-1] == sent.queue.queue_id
         assert not chosen or len(set(asked)) == 1
-        assert [message.body for message in broker.store.get("T", asked[-1], 0).messages] == [b"x"]
+        assert [message.body for message in broker.store.get(topic, asked[-1], 0).messages] == [b"x"]
         link.close()
 
+    choices: tuple[dict[str, Any], ...] = ({}, {"queue_id": 2}, {"sharding_key": "k"})
+    with Broker.open(tmp_path / "s") as broker:
+        at_once(check, list(product((Producer, AsyncProducer), sorted(AWAY), choices)))
 
-@BOTH
-@pytest.mark.parametrize("chosen", [{}, {"sharding_key": "k"}])
-def test_finding_4_a_broker_that_is_back_in_time_loses_no_send(
-    tmp_path: Path, kind: Callable[..., Any], chosen: dict[str, Any]
-):
+
+def test_finding_4_a_broker_that_is_back_in_time_loses_no_send(tmp_path: Path):
+    def check(number: int, kind: Callable[..., Any], chosen: dict[str, Any]) -> None:
+        lose_no_send(tmp_path / str(number), kind, chosen)
+
+    at_once(check, list(product((Producer, AsyncProducer), ({}, {"sharding_key": "k"}))))
+
+
+def lose_no_send(folder: Path, kind: Callable[..., Any], chosen: dict[str, Any]) -> None:
     with kept_port() as port:
-        server = BrokerServer(tmp_path / "s", port)
+        server = BrokerServer(folder, port)
         with driven(kind, server.address) as producer:
             producer.send("T", b"before")
             server.close()
             with pytest.raises(SeglogError):
                 producer.send("T", b"too late", timeout_ms=50, **chosen)
             back: list[BrokerServer] = []
-            timer = threading.Timer(0.7, lambda: back.append(BrokerServer(tmp_path / "s", port)))
+            timer = threading.Timer(0.7, lambda: back.append(BrokerServer(folder, port)))
             timer.start()
             try:
                 sent = producer.send("T", b"after", timeout_ms=LONG_MS, **chosen)

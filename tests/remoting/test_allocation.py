@@ -16,6 +16,7 @@ from seglog.remoting.allocation.consistent_hash import AllocateConsistentHash
 from seglog.remoting.allocation.machine_rooms import AllocateByMachineRoom, AllocateMachineRoomNearby
 from seglog.remoting.message_queue import MessageQueue
 from tests.support.material.allocations import GROUPS, STRANGER, golden_groups
+from tests.support.rows import each_row
 
 GOLDEN = golden_groups()
 AVERAGELY, CIRCLE, HASH = AllocateAveragely(), AllocateAveragelyByCircle(), AllocateConsistentHash()
@@ -62,7 +63,7 @@ def answer(strategy, client, all_queues, members):
         return "refused"
 
 
-@pytest.mark.parametrize("number", range(GROUPS))
+@each_row("number", range(GROUPS))
 def test_s4_13_shares_are_those_of_javas_own_classes(number):
     group = GOLDEN[number]
     all_queues = [MessageQueue(*queue) for queue in group["queues"]]
@@ -163,9 +164,9 @@ def test_a_member_that_is_named_twice_counts_twice_as_in_java():
     assert share("b", "aab", 4) == [3]
 
 
-@pytest.mark.parametrize("strategy", [AVERAGELY, CIRCLE, HASH, AllocateByMachineRoom("x"), nearby(AVERAGELY)])
-@pytest.mark.parametrize(
-    ("client", "count", "members", "message"),
+@each_row("strategy", [AVERAGELY, CIRCLE, HASH, AllocateByMachineRoom("x"), nearby(AVERAGELY)])
+@each_row(
+    "client, count, members, message",
     [
         ("", 1, "a", "the client id of a member of G is empty"),
         ("a", 0, "a", "G: no queues to share"),

@@ -16,8 +16,8 @@ from seglog.remoting.frames.frame import Serialization
 from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.schedule import Duties, Timers
 from tests.support.connections import WireEnd
+from tests.support.machine.patience import wait_for_result
 
-PATIENCE_S = 10
 WHO = Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader("g"))
 
 
@@ -52,7 +52,7 @@ def test_finding_4_of_the_seam_either_end_gets_the_answers_to_what_it_asked(seri
             request = Request(WHO.code, ConsumerGroupHeader(f"g{number}"))
             asked += [(number, end.ask(request, 1_000)) for end in (pair.asking, pair.answering)]
         for number, one in asked:
-            assert one.wait(PATIENCE_S).body == ConsumerListBody((f"g{number}",))
+            assert wait_for_result(one).body == ConsumerListBody((f"g{number}",))
         assert [len(end.asks) for end in (pair.asking, pair.answering)] == [0, 0]
 
 
@@ -68,10 +68,10 @@ def test_an_answer_that_comes_too_late_is_dropped():
         with pytest.raises(AskTimeoutError):
             late.wait(0)
         again = pair.asking.ask(WHO, 5_000)
-        assert again.wait(PATIENCE_S).remark == "second"
+        assert wait_for_result(again).remark == "second"
         pair.answering._end.sendall(answer_bytes(late.opaque))
         pair.answering._end.sendall(answer_bytes(again.opaque))
-        assert pair.asking.ask(WHO, 5_000).wait(PATIENCE_S).remark == "second"
+        assert wait_for_result(pair.asking.ask(WHO, 5_000)).remark == "second"
         assert pair.asking.unasked == [late.opaque, again.opaque]
 
 
@@ -86,7 +86,7 @@ def test_finding_3_of_the_seam_the_end_of_the_connection_fails_all_that_wait():
         pair.answering._end.shutdown(socket.SHUT_WR)
         for one in waiting:
             with pytest.raises(ConnectionEndedError, match="hung up"):
-                one.wait(PATIENCE_S)
+                wait_for_result(one)
         assert len(pair.asking.asks) == 0
         with pytest.raises(ConnectionEndedError, match="was not asked"):
             pair.asking.ask(WHO, 60_000).result()
@@ -98,7 +98,7 @@ def test_what_cannot_be_written_fails_and_what_cannot_be_read_fails():
         with pytest.raises(ProtocolError, match="came with ConsumerGroupHeader"):
             pair.asking.ask(wrong, 1_000).result()
         with pytest.raises(ProtocolError, match="no JSON"):
-            pair.asking.ask(WHO, 1_000).wait(PATIENCE_S)
+            wait_for_result(pair.asking.ask(WHO, 1_000))
         assert len(pair.asking.asks) == 0
 
 

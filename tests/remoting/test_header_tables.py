@@ -8,6 +8,7 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.exchanges import EXCHANGES
 from seglog.remoting.headers import fields_of
 from tests.support.captured import java_headers
+from tests.support.rows import each_row
 
 JAVA = java_headers()
 BITS = {"int": 32, "Integer": 32, "long": 64, "Long": 64}
@@ -63,7 +64,7 @@ def differences(code, ours, theirs):
     )
 
 
-@pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
+@each_row("code", CODES)
 def test_finding_5_of_the_seam_a_requests_header_is_rocketmqs(code):
     exchange = EXCHANGES[code]
     theirs = JAVA[NAMED_DIFFERENTLY.get(code.name, code.name)]

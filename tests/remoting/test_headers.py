@@ -19,6 +19,7 @@ from seglog.remoting.headers import (
     encode_header,
     fields_of,
 )
+from tests.support.rows import each_row
 
 KINDS = [
     kind
@@ -117,7 +118,7 @@ def any_header(kind):
     return st.builds(kind, **fields)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@each_row("kind", KINDS)
 def test_every_field_has_one_wire_name(kind):
     names = [field.name for field in dataclasses.fields(kind)]
     assert list(kind.WIRE) == names
@@ -167,8 +168,8 @@ def test_none_is_left_out():
     }
 
 
-@pytest.mark.parametrize(
-    ("ext", "says"),
+@each_row(
+    "ext, says",
     [
         pytest.param({"topic": "T"}, "<queueId> is null", id="missing"),
         pytest.param({"topic": "T", "queueId": "three"}, "queueId holds 'three'", id="word"),

@@ -15,6 +15,7 @@ from seglog.remoting.sql92.grammar import compile_sql
 from seglog.remoting.sql92.nodes import MAX_DEPTH
 from seglog.remoting.sql92.values import IncomparableError
 from tests.support.conditions import random_words
+from tests.support.rows import each_row
 
 TRUE, FALSE, UNKNOWN, ERROR = "true", "false", "unknown", "error"
 
@@ -27,8 +28,8 @@ def truth(text, **properties):
     return next(name for value, name in ((True, TRUE), (False, FALSE), (None, UNKNOWN)) if found is value)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each_row(
+    "text, expected",
     [
         ("a > 3 AND b IS NOT NULL", TRUE),
         ("a > 3 and none is not null", FALSE),
@@ -87,8 +88,8 @@ def test_s0_04_what_an_expression_is_for_a_message(text, expected):
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "whole", "floating"),
+@each_row(
+    "value, whole, floating",
     [
         ("5", TRUE, TRUE),
         ("+5", TRUE, TRUE),
@@ -126,7 +127,7 @@ def test_a_whole_number_beyond_32_bits_takes_strings_beyond_them():
     assert truth("4294967296.0 = 4294967296") == TRUE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "  ", "-- only a note\n", "1", "'a'", "-a", "a AND", "AND a", "a = ", "a = NULL", "NULL <> a",

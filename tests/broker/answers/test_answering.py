@@ -38,9 +38,13 @@ from seglog.storage.format.record import Host
 from seglog.storage.threads import check_may_wait
 from tests.support.brokers import on_a_roomy_disk
 from tests.support.machine.held_files import HeldFiles
-from tests.support.machine.patience import join_thread, patience_s
+from tests.support.machine.patience import (
+    join_thread,
+    wait_for_event,
+    wait_for_result,
+    wait_until,
+)
 
-WAIT_S = patience_s(20)
 OTHER = Peer("other", Host(b"\x7f\x00\x00\x01", 2), is_remote=True)
 REMOTE = Peer("c", Host(b"\x7f\x00\x00\x01", 1), is_remote=True)
 
@@ -97,7 +101,7 @@ def disk(tmp_path):
 
 
 def waited(answer):
-    return answer if isinstance(answer, Response) else answer.wait(WAIT_S)
+    return answer if isinstance(answer, Response) else wait_for_result(answer)
 
 
 def bodies(broker, topic, queue_id=0):
@@ -170,8 +174,7 @@ def test_finding_2_of_the_broker_topics_that_are_new_at_once_are_saved_at_once(d
     with disk.files.held():
         answers = [disk.broker.answer(send_request(f"new{number}")) for number in range(50)]
         before = disk.files.saves.count("topics.json")
-        while not disk.files.saves[before:]:
-            time.sleep(0.001)  # the first holds the line
+        wait_until(lambda: disk.files.saves[before:])  # the first holds the line
     assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
     assert disk.files.saves.count("topics.json") - before <= 2
 
@@ -183,8 +186,7 @@ def value_of(number, namespace="n"):
 def test_values_that_are_put_at_once_are_saved_at_once(disk):
     with disk.files.held():
         answers = [disk.broker.answer(value_of(number)) for number in range(50)]
-        while not disk.files.saves.count("kvConfig.json"):
-            time.sleep(0.001)  # the first holds the line
+        wait_until(lambda: disk.files.saves.count("kvConfig.json"))  # the first holds the line
         assert not any(answer.is_done for answer in answers)
     assert {waited(answer).code for answer in answers} == {ResponseCode.SUCCESS}
     assert disk.files.saves.count("kvConfig.json") <= 2
@@ -407,7 +409,7 @@ def test_every_answer_comes_however_the_close_meets_the_requests(tmp_path):
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(3)]
         for thread in threads:
             thread.start()
-        assert begin.wait(WAIT_S)
+        wait_for_event(begin, idle_s=20)
         disk.broker.close()
         for thread in threads:
             join_thread(thread, idle_s=20)

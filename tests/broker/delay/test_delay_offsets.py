@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections import Counter
 
@@ -18,6 +17,7 @@ from seglog.storage.store import MessageStore
 from tests.support.brokers import open_broker, send, send_delayed
 from tests.support.material.config_files import read_config
 from tests.support.material.golden import config_names, extract
+from tests.support.scale import chance, scaled
 
 START_MS = 1_700_000_000_000
 DAY = "1d"
@@ -112,9 +112,10 @@ def test_a_killed_broker_delivers_nothing_twice(tmp_path):
         assert Counter(bodies(broker)) == {b"%d" % number: 2 for number in range(200)}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(scaled(12, 500)))
 def test_killed_at_any_moment_and_again_each_message_is_delivered_once(tmp_path, seed):
-    dice, now_ms, path, sent = random.Random(seed), START_MS, tmp_path / "0", 0
+    dice = chance("killed at any moment", seed)
+    now_ms, path, sent = START_MS, tmp_path / "0", 0
     for life in range(4):
         broker = open_broker(path, VirtualClock(now_ms))
         for _ in range(dice.randrange(40)):

@@ -35,6 +35,8 @@ from seglog.storage.format.ours.offset_history import (
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, send
 from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.rows import each_row
+from tests.support.scale import scaled
 
 ROOT = Path("/store")
 START_MS = 1_000_000
@@ -69,7 +71,7 @@ def test_changes_come_back_as_they_were_written():
     assert (decoded.changes, decoded.end_bytes, decoded.damaged_bytes) == (CHANGES, len(data), 0)
 
 
-@pytest.mark.parametrize("cut_bytes", range(1, len(encode_changes([CHANGES[-1]])) + 1))
+@each_row("cut_bytes", range(1, len(encode_changes([CHANGES[-1]])) + 1))
 def test_a_torn_last_change_is_no_change(cut_bytes):
     data = encode_changes(CHANGES)
     decoded = decode_changes(data[:-cut_bytes])
@@ -313,7 +315,7 @@ def test_old_commits_are_joined_and_steps_back_are_kept():
     assert join_commits(joined, 60) == joined
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scaled(50, 2_000), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("gh"), st.integers(0, 2), st.integers(0, 9), st.booleans())))
 def test_the_history_ends_where_the_table_is(commits):
     files, clock = CrashFiles(), VirtualClock(START_MS)

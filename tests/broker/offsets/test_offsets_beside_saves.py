@@ -15,12 +15,14 @@ from seglog.clock import VirtualClock
 from seglog.storage.format.config.config_json import decode_config
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.crash.crash_files import CrashFiles
+from tests.support.machine.patience import patience_s
+from tests.support.scale import scaled
 
 PATH = Path("/store/config/consumerOffset.json")
-OFFSETS = 100_000
+OFFSETS = scaled(100_000, 400_000)
 CALLS_OF_A_COPY = 8
 """Of the interpreter, to copy the offsets of one key."""
-WAIT_S = 60
+WAIT_S = patience_s(30)
 
 
 class Counted:

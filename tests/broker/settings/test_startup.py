@@ -8,6 +8,7 @@ import pytest
 
 from seglog.broker.settings import Said, read_startup, said_in
 from seglog.errors import InvalidArgumentError
+from tests.support.rows import each_row
 
 FILE = b"""
 # as conf/broker.conf of a release, and more
@@ -76,8 +77,8 @@ def test_what_is_said_last_counts():
     assert (found.settings["retention_hours"], found.is_sync) == (2, False)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@each_row(
+    "line, said",
     [
         (
             b"fileReservedTime=soon",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from hypothesis import settings
@@ -20,8 +19,9 @@ from seglog.remoting.headers import PullMessageHeader, SendMessageHeader
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription_group import SubscriptionGroup
 from tests.support.brokers import open_broker, pull, send, send_header
-from tests.support.machine.patience import join_thread
+from tests.support.machine.patience import join_thread, wait_until
 from tests.support.material.stores import read_all
+from tests.support.scale import scaled
 
 LIVE_MS = 60_000
 HOLD = PullFlag.SUBSCRIPTION | PullFlag.SUSPEND
@@ -139,8 +139,7 @@ def test_s2_07_a_held_pull_gets_nothing_once_the_queue_has_another_owner(tmp_pat
         request = Request(RequestCode.PULL_MESSAGE, header)
         thread = threading.Thread(target=lambda: answers.append(broker.dispatch(request)))
         thread.start()
-        while broker.offsets.pulled("cg", "T", 0) is None:
-            time.sleep(0.001)
+        wait_until(lambda: broker.held_count)
         broker.locks.lock("cg", QUEUES[:1], "someone else")
         send(broker, "T")
         join_thread(thread, idle_s=30)
@@ -227,4 +226,4 @@ class LocksMachine(RuleBasedStateMachine):
 
 
 TestLocksMachine = LocksMachine.TestCase
-TestLocksMachine.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestLocksMachine.settings = settings(max_examples=scaled(50, 2_000), stateful_step_count=30, deadline=None)

@@ -17,6 +17,7 @@ from seglog.remoting.exchanges import EXCHANGES
 from seglog.remoting.frames.limits import DEFAULT_LIMITS
 from tests.support.brokers import ask, open_broker
 from tests.support.narrow import not_none
+from tests.support.rows import each_row
 
 
 def _has_json(codec: BodyCodec[Any] | None) -> bool:
@@ -74,26 +75,28 @@ def settings_of(broker: Broker, member: str, text: str) -> list[Any]:
     return [broker.groups.get("g")]
 
 
-@pytest.mark.parametrize("member", ["groupRetryPolicy", "attributes", "more", "retryMaxTimes"])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_settings_of_a_group_are_the_same_after_the_broker_opens_again(broker, member, text):
-    before = settings_of(broker, member, text)
-    with reopened(broker) as again:
-        assert [again.groups.get("g")] == before
+@each_row("member", ["groupRetryPolicy", "attributes", "more", "retryMaxTimes"])
+@each_row("text", HOSTILE.values())
+def test_settings_of_a_group_are_the_same_after_the_broker_opens_again(tmp_path, member, text):
+    with open_broker(tmp_path) as broker:
+        before = settings_of(broker, member, text)
+        with reopened(broker) as again:
+            assert [again.groups.get("g")] == before
 
 
-@pytest.mark.parametrize("member", ["attributes", "more", "readQueueNums"])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_settings_of_a_topic_are_the_same_after_the_broker_opens_again(broker, member, text):
+@each_row("member", ["attributes", "more", "readQueueNums"])
+@each_row("text", HOSTILE.values())
+def test_settings_of_a_topic_are_the_same_after_the_broker_opens_again(tmp_path, member, text):
     body = f'{{"topicConfigList":[{{"topicName":"T","{member}":{text}}}]}}'
     try:
         decoded: Any = CONFIG.decode(body.encode(), DEFAULT_LIMITS)
     except ProtocolError:
         return
-    ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=decoded)
-    before = broker.topics.get("T")
-    with reopened(broker) as again:
-        assert again.topics.get("T") == before
+    with open_broker(tmp_path) as broker:
+        ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=decoded)
+        before = broker.topics.get("T")
+        with reopened(broker) as again:
+            assert again.topics.get("T") == before
 
 
 def test_a_group_whose_policy_the_file_cannot_have_is_refused(broker):

@@ -40,7 +40,7 @@ class RealTime:
     def run(self, by_ms=0):
         over = threading.Event()
         self.home.timers.after(by_ms, lambda: self.home.post(over.set))
-        assert over.wait(patience_s(5) + by_ms / 1000)
+        wait_for_event(over, idle_s=5 + by_ms / 1000)
 
 
 @pytest.fixture(params=["virtual", "thread"])

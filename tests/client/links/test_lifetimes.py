@@ -22,7 +22,7 @@ from seglog.errors import (
 from seglog.remoting.command import Request
 from tests.support.connections import WireEnd
 from tests.support.listening import Server
-from tests.support.machine.patience import patience_s, wait_until
+from tests.support.machine.patience import patience_s, wait_for_end, wait_until
 from tests.support.peers import (
     ASK,
     answering,
@@ -167,20 +167,24 @@ os._exit(0)
 """
 
 
-def test_a_forked_child_has_its_own_home_and_holds_no_connection_of_its_parent():
+def test_a_forked_child_has_its_own_home_and_holds_no_connection_of_its_parent(start_child):
     with Server(answering(echo)) as server:
-        parent = subprocess.Popen((sys.executable, "-c", FORK, server.address), stdin=subprocess.PIPE)
-        assert parent.wait(patience_s(30)) == 0
+        parent = start_child((sys.executable, "-c", FORK, server.address), stdin=subprocess.PIPE)
+        assert wait_for_end(parent, idle_s=30) == 0
         assert len(server.sockets) == 21
         # The last child is alive still.
         wait_until(lambda: not any(each.fileno() >= 0 for each in server.sockets))
-        parent.communicate()
 
 
 def test_a_client_over_connections_loads_asyncio_and_one_in_process_does_not():
-    for module, is_loaded in (("links", False), ("home.virtual_home", False), ("links.remote_link", True)):
-        code = f"import sys, seglog.client.{module}; sys.exit(('asyncio' in sys.modules) != {is_loaded})"
-        assert subprocess.run((sys.executable, "-c", code), check=False).returncode == 0, module
+    code = """
+import sys
+import seglog.client.links, seglog.client.home.virtual_home
+assert 'asyncio' not in sys.modules
+import seglog.client.links.remote_link
+assert 'asyncio' in sys.modules
+"""
+    subprocess.run((sys.executable, "-c", code), check=True, timeout=patience_s(30))
 
 
 @pytest.mark.parametrize(("host", "threads"), [("127.0.0.1", False), ("localhost", True)])

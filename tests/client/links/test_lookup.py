@@ -21,6 +21,7 @@ from seglog.remoting.later import Deferred
 from tests.support.consumers import until_idle
 from tests.support.listening import BrokerServer
 from tests.support.machine.patience import join_thread, wait_for_result
+from tests.support.rows import each_row
 
 
 class ListOfServers(ThreadingHTTPServer):
@@ -160,8 +161,8 @@ def test_two_that_ask_at_a_time_are_one_question():
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "is_one"),
+@each_row(
+    "text, is_one",
     [
         ("http://jmenv.tbsite.net:8080/rocketmq/nsaddr", True),
         ("https://names.example/list", True),

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from seglog.client.links.outbox import Outbox
-from tests.support.machine.patience import join_thread, patience_s
+from tests.support.machine.patience import join_thread, looks
 
 THREADS = 4
 EACH = 300
@@ -131,12 +131,10 @@ def test_threads_and_home_keep_the_order_of_each_over_a_socket_that_is_full():
         threads = [threading.Thread(target=put_many, args=(outbox, name)) for name in range(THREADS)]
         for thread in [reader, *threads]:
             thread.start()
-        end = threading.Event()
-        for _ in range(int(patience_s(30) / 0.001)):
+        for _ in looks("the end of what is read", idle_s=30, look_s=0.001):
             home.turn()
             if not reader.is_alive():
                 break
-            end.wait(0.001)
         for thread in [reader, *threads]:
             join_thread(thread)
     for name in range(THREADS):

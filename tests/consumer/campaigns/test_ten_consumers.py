@@ -32,7 +32,7 @@ from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
 from tests.support.brokers import open_broker
 from tests.support.recording import RecordingLink
-from tests.support.scale import is_full, repeatable, scaled, commit_seed
+from tests.support.scale import commit_seed, is_full, repeatable, scaled
 
 QUEUES: Final = 8
 MEMBERS: Final = 10

@@ -25,7 +25,8 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import OffsetResponseHeader, QueryConsumerOffsetHeader
 from tests.consumer.campaigns.member import GROUP, TOPIC
-from tests.support.machine.patience import wait_until
+from tests.support.machine.children import child
+from tests.support.machine.patience import wait_for_end, wait_until
 from tests.support.machine.serving import Serving
 from tests.support.scale import commit_seed, is_full, repeatable, scaled
 
@@ -42,11 +43,14 @@ class MemberProcess:
         self, address: str, kind: type, name: str, journal: Path, seed: str, *, has_trouble: bool
     ) -> None:
         words = [address, kind.__name__, name, str(journal), seed, str(has_trouble)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.consumer.campaigns.member", *words],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        self._running = ExitStack()
+        self._process = self._running.enter_context(
+            child(
+                [sys.executable, "-m", "tests.consumer.campaigns.member", *words],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
         )
 
     def leave(self) -> None:
@@ -56,14 +60,11 @@ class MemberProcess:
 
     def kill(self) -> None:
         """Ends it as ``kill -9`` does."""
-        self._process.kill()
-        self.wait()
+        self._running.close()
 
     def wait(self) -> None:
         """Waits for its end."""
-        self._process.wait()
-        if self._process.stdin is not None and not self._process.stdin.closed:
-            self._process.stdin.close()
+        wait_for_end(self._process, idle_s=30)
 
 
 class Journal:

@@ -9,6 +9,7 @@ import __future__
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Optional, Union, assert_type
 
@@ -29,6 +30,7 @@ from seglog.consumer.contexts import Context
 from seglog.errors import InvalidArgumentError
 from seglog.testing import VirtualBroker
 from tests.support.faces import driven
+from tests.support.rows import each_row
 
 InOrder = ConsumeOrderlyContext
 SideBySide = ConsumeConcurrentlyContext
@@ -107,12 +109,20 @@ FORMS: dict[str, Callable[..., object]] = {
 }
 
 
+_NUMBERS = count()
+
+
+def new_group() -> str:
+    """Returns the name of a group that begins at the first message."""
+    return f"g{next(_NUMBERS)}"
+
+
 def refusals(broker: VirtualBroker, kind: Any, listener: Any) -> list[InvalidArgumentError]:
     """Returns how both ways to give a consumer a listener refuse one; none of them changes anything."""
-    link = broker.link()
-    with pytest.raises(InvalidArgumentError) as by_argument, driven(kind, link, "g", "T", listener):
+    link, group = broker.link(), new_group()
+    with pytest.raises(InvalidArgumentError) as by_argument, driven(kind, link, group, "T", listener):
         pass
-    with driven(kind, link, "g") as consumer:  # it is still free
+    with driven(kind, link, group) as consumer:  # it is still free
         with pytest.raises(InvalidArgumentError) as by_decorator:
             consumer.made.on("T")(listener)
         consumer.made.on("T")(either)  # so is the topic
@@ -121,7 +131,7 @@ def refusals(broker: VirtualBroker, kind: Any, listener: Any) -> list[InvalidArg
 
 
 @pytest.mark.parametrize("kind", KINDS[ConsumeConcurrentlyContext])
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_a_listener_of_any_form_that_takes_the_other_context_is_refused_and_told_who_gives_it(
     broker: VirtualBroker, kind: Any, form: str
 ):
@@ -143,9 +153,9 @@ def test_in_order_the_context_of_messages_side_by_side_is_refused(broker: Virtua
 
 
 @pytest.mark.parametrize("kind", KINDS[ConsumeOrderlyContext])
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_who_gives_it_takes_a_listener_of_any_form(broker: VirtualBroker, kind: Any, form: str):
-    with driven(kind, broker.link(), "g", "T", FORMS[form]) as consumer:
+    with driven(kind, broker.link(), new_group(), "T", FORMS[form]) as consumer:
         assert consumer.run_until_idle() == 1
         assert consumer.counts.failed == 0
 
@@ -197,33 +207,33 @@ NOT_ONLY_IN_ORDER = [
 ]
 
 
-@pytest.mark.parametrize("text", [*ONLY_IN_ORDER, *KNOWN_ONLY_WHERE_LOADED])
-@pytest.mark.parametrize("is_text", [False, True], ids=["value", "text"])
+@each_row("text", [*ONLY_IN_ORDER, *KNOWN_ONLY_WHERE_LOADED])
+@each_row("is_text", [False, True])
 def test_an_annotation_is_known_however_it_is_written(broker: VirtualBroker, text: str, is_text: bool):
     listener = annotated(text, is_text=is_text, loaded=LOADED)
     with pytest.raises(InvalidArgumentError, match="ConsumeConcurrentlyContext"):
-        PushConsumer(broker.link(), "g", "T", listener)
+        PushConsumer(broker.link(), new_group(), "T", listener)
 
 
-@pytest.mark.parametrize("text", ONLY_IN_ORDER)
+@each_row("text", ONLY_IN_ORDER)
 def test_so_is_one_that_only_a_type_checker_loads(broker: VirtualBroker, text: str):
     listener = annotated(text, is_text=True, loaded={})
     with pytest.raises(InvalidArgumentError, match="ConsumeConcurrentlyContext"):
-        PushConsumer(broker.link(), "g", "T", listener)
+        PushConsumer(broker.link(), new_group(), "T", listener)
 
 
-@pytest.mark.parametrize("text", NOT_ONLY_IN_ORDER)
-@pytest.mark.parametrize("is_text", [False, True], ids=["value", "text"])
+@each_row("text", NOT_ONLY_IN_ORDER)
+@each_row("is_text", [False, True])
 def test_what_may_be_another_is_taken(broker: VirtualBroker, text: str, is_text: bool):
     listener = annotated(text, is_text=is_text, loaded=LOADED)
-    with PushConsumer(broker.link(), "g", "T", listener) as consumer:
+    with PushConsumer(broker.link(), new_group(), "T", listener) as consumer:
         assert consumer.run_until_idle() == 1
 
 
-@pytest.mark.parametrize("text", [*KNOWN_ONLY_WHERE_LOADED, *NOT_ONLY_IN_ORDER, "no.such.name", "'3 +'"])
+@each_row("text", [*KNOWN_ONLY_WHERE_LOADED, *NOT_ONLY_IN_ORDER, "no.such.name", "'3 +'"])
 def test_so_is_what_is_not_known(broker: VirtualBroker, text: str):
     listener = annotated(text, is_text=True, loaded={})
-    with PushConsumer(broker.link(), "g", "T", listener) as consumer:
+    with PushConsumer(broker.link(), new_group(), "T", listener) as consumer:
         assert consumer.run_until_idle() == 1
 
 

@@ -10,6 +10,7 @@ from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, enc
 from seglog.errors import CorruptError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.config import decode_config
+from tests.support.rows import each_row
 
 WRITTEN_BY_5_4_0 = (
     b'{\n\t"offsetTable":{\n'
@@ -43,7 +44,7 @@ def test_s4_07_an_offset_of_minus_one_is_none():
     assert set(decode_local_offsets(decode_config(text))) < set(OFFSETS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "[]",

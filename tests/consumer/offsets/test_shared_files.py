@@ -19,6 +19,7 @@ from seglog.consumer.push import PushConsumer
 from seglog.consumer.settings import ConsumerOptions
 from seglog.remoting.heartbeat import MessageModel
 from seglog.storage.files import FolderUse
+from tests.support.machine.children import child
 from tests.support.machine.patience import wait_for_end
 
 OTHER = """
@@ -53,7 +54,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 @contextmanager
 def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[Any]:
     """Runs a process with a member of the group."""
-    command = [
+    command: list[str | Path] = [
         sys.executable,
         "-W",
         "ignore",
@@ -64,9 +65,7 @@ def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[A
         name,
         how,
     ]
-    with subprocess.Popen(
-        [str(one) for one in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         said, *children = process.stdout.readline().split()
@@ -76,8 +75,8 @@ def another(tmp_path: Path, name: str = "till", how: str = "ends") -> Iterator[A
         finally:
             process.stdin.close()
             wait_for_end(process, idle_s=30)
-            for child in children:
-                os.kill(int(child), signal.SIGKILL)
+            for of_it in children:
+                os.kill(int(of_it), signal.SIGKILL)
 
 
 def warned(broker: Broker, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> list[str]:

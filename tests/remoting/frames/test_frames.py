@@ -16,6 +16,7 @@ from seglog.remoting.frames.limits import Limits
 from seglog.remoting.frames.reader import FrameReader
 from seglog.remoting.frames.writer import encode_frame
 from tests.support.captured import captured_frames
+from tests.support.rows import each_row
 
 CAPTURED = captured_frames()
 I32 = st.integers(-(2**31), 2**31 - 1)
@@ -140,7 +141,7 @@ WRONG_HEADERS = {
 }
 
 
-@pytest.mark.parametrize("header", WRONG_HEADERS.values(), ids=WRONG_HEADERS)
+@each_row("header", WRONG_HEADERS.values())
 def test_a_header_that_is_none_is_refused(header):
     with pytest.raises(FrameError):
         read(json_frame(header))
@@ -190,7 +191,7 @@ WRONG_BINARY = {
 }
 
 
-@pytest.mark.parametrize("tail", WRONG_BINARY.values(), ids=WRONG_BINARY)
+@each_row("tail", WRONG_BINARY.values())
 def test_a_binary_header_that_is_none_is_refused(tail):
     with pytest.raises(FrameError):
         read(binary_frame(tail))
@@ -209,15 +210,15 @@ WRONG_LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\1\0\0\1", b"\0\0\0\3", b"HTTP"])
-@pytest.mark.parametrize("size_bytes", [1, 2, 3, 4])
+@each_row("data", [b"\xff\xff\xff\xff", b"\1\0\0\1", b"\0\0\0\3", b"HTTP"])
+@each_row("size_bytes", [1, 2, 3, 4])
 def test_a_length_that_cannot_be_is_refused_before_anything_follows_it(data, size_bytes):
     reader = FrameReader()
     with pytest.raises(FrameError, match="a frame says it has"):
         [list(reader.feed(data[at : at + size_bytes])) for at in range(0, 4, size_bytes)]
 
 
-@pytest.mark.parametrize("data", WRONG_LENGTHS.values(), ids=WRONG_LENGTHS)
+@each_row("data", WRONG_LENGTHS.values())
 def test_lengths_that_cannot_be_are_refused_as_soon_as_they_are_there(data):
     reader = FrameReader()
     with pytest.raises(FrameError):

@@ -27,6 +27,7 @@ from seglog.remoting.headers import (
 from seglog.storage.kernels import wire_headers
 from tests.support.captured import captured_frames
 from tests.support.machine.kernels import BOTH, native
+from tests.support.rows import each_row
 
 JSON = [
     header
@@ -142,7 +143,7 @@ def damaged(seed, header):
     return bytes(data)
 
 
-@pytest.mark.parametrize("header", ODD, ids=range(len(ODD)))
+@each_row("header", ODD)
 def test_odd_headers_are_read_the_same(header):
     both(json_header.decode_json_header, header, b"", DEFAULT_LIMITS)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from operator import attrgetter
 
 import pytest
 from hypothesis import settings
@@ -15,7 +17,7 @@ from seglog.errors import AskLimitError, AskTimeoutError, ConnectionEndedError, 
 from seglog.remoting.later.asked import END_OPAQUE, NO_OPAQUE, AskTable
 from seglog.remoting.later.deferred import CancelledError
 from seglog.schedule import Duties, Timers
-from tests.support.machine.patience import join_thread, patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_until
 
 MOST = 4
 
@@ -186,8 +188,7 @@ def test_threads_that_race_for_an_ask_end_it_once(way):
             thread.start()
             go.wait(patience_s(20))
             join_thread(thread, idle_s=30)
-            while not one.is_done:
-                threading.Event().wait(0.001)
+            wait_until(partial(attrgetter("is_done"), one), look_s=0.001)
             assert len(table) == 0
             assert len(ends) == 1
     finally:

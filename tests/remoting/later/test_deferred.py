@@ -17,7 +17,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.later.deferred import CancelledError, Deferred
 from seglog.remoting.later.inbox import Inbox
 from seglog.remoting.later.loop_inbox import inbox_of
-from tests.support.machine.patience import join_thread, patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_for_event, wait_for_result
 
 PATIENCE_S = patience_s(20)
 
@@ -85,13 +85,13 @@ def test_who_asks_while_a_result_is_made_waits_for_it_and_nobody_else_does():
 
     def make():
         is_making.set()
-        may_end.wait(PATIENCE_S)
+        wait_for_event(may_end, idle_s=20)
         return "made"
 
     one.resolve_by(make)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(one.result)
-        assert is_making.wait(PATIENCE_S)
+        wait_for_event(is_making, idle_s=20)
         second, followed = threads.submit(one.result), []
         one.then(followed.append)
         assert (one.cancel(), one.resolve("late"), followed) == (False, False, [one])
@@ -172,7 +172,7 @@ def test_cancelling_takes_it_out_of_its_table_once():
 def test_a_thread_waits_until_another_resolves():
     one = Deferred()
     threading.Timer(0.02, one.resolve, ("late",)).start()
-    assert one.wait(PATIENCE_S) == "late"
+    assert wait_for_result(one) == "late"
 
 
 def test_a_loop_may_not_wait_for_itself():
@@ -212,7 +212,7 @@ def test_what_steps_a_coroutine_without_a_loop_gets_it():
 
 def test_it_brings_no_event_loop():
     text = "import sys, seglog.remoting.later; sys.exit('asyncio' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", text], check=False, timeout=PATIENCE_S).returncode == 0
 
 
 def test_an_inbox_wakes_its_thread_once_for_all_that_came():
