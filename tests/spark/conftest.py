@@ -26,7 +26,7 @@ OBJECT_STORE_KEYS: Final = {
 def spark() -> Iterator[SparkSession]:
     """A session on this machine."""
     need_spark()
-    settings = {"spark.sql.shuffle.partitions": "4"}
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-Xmn400m"}
     settings |= {f"spark.executorEnv.{name}": value for name, value in OBJECT_STORE_KEYS.items()}
     session = local_session("seglog tests", conf=settings, log_bytes=0)
     yield session

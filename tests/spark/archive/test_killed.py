@@ -32,6 +32,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.files.store_root import StoreRoot
 from tests.spark.archive.stores import BEGIN_MS, NEW_SIZES, compact, content, copy, put
 from tests.support.machine.lent_session import lend
+from tests.support.machine.patience import looks, patience_s
 from tests.support.scale import is_full, scaled
 
 LATER_MS = BEGIN_MS + 10**9
@@ -116,7 +117,7 @@ def killed(script, *arguments, environment=None):
     command = [sys.executable, "-c", script, *map(str, arguments), Path.cwd()]
     with tempfile.TemporaryFile() as printed:
         ran = subprocess.run(
-            command, stdout=printed, stderr=printed, env=environment, timeout=300, check=False
+            command, stdout=printed, stderr=printed, env=environment, timeout=patience_s(100), check=False
         )
         printed.seek(0)
         assert ran.returncode == -signal.SIGKILL, printed.read().decode()
@@ -162,20 +163,21 @@ def older_and_archive(tmp_path_factory, spark: SparkSession):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(scaled(2, 40)))
-def test_archive_that_is_killed_adds_nothing_twice(spark: SparkSession, tmp_path, seed):
+def test_archive_that_is_killed_adds_nothing_twice(spark: SparkSession, start_child, tmp_path, seed):
     rng, root, folder = random.Random(seed), put(tmp_path / "s", 100), tmp_path / "archive"
     archive_store(root, folder, spark)
     put(root, 700, begin=100)
     staged = ArchiveFolder(folder).staged(2)
     command = [sys.executable, "-c", ARCHIVING, *map(str, (root, folder, Path.cwd()))]
     with tempfile.TemporaryFile() as printed:
-        child = subprocess.Popen(command, stdout=printed, stderr=printed, env=lend(spark))
+        archiving = start_child(command, stdout=printed, stderr=printed, env=lend(spark))
         # Its tasks, which run in the session that was lent, may go on when it is dead.
-        while not staged.exists() and child.poll() is None:
-            time.sleep(0.005)
+        for _ in looks("what is archived", idle_s=100, look_s=0.005):
+            if staged.exists() or archiving.poll() is not None:
+                break
         time.sleep(rng.random() * 0.6)
-        child.kill()
-        assert child.wait() in (0, -signal.SIGKILL)
+        archiving.kill()
+        assert archiving.wait() in (0, -signal.SIGKILL)
     archive_store(root, folder, spark)
     rows = spark.read.parquet(str(folder / "data")).select("topic", "queueId", "queueOffset").collect()
     served = content(root)

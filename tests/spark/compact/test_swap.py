@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import shutil
 import subprocess
 import sys
@@ -24,9 +23,11 @@ from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_s
 from seglog.storage.files.files import RealFiles
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.local_runner import LocalRunner
+from tests.support.machine.children import child
 from tests.support.material.compactions import STEP_MS, fill_random, said
 from tests.support.material.stores import served
 from tests.support.narrow import not_none
+from tests.support.scale import chance, is_gate
 
 POLICIES = {"Prices": Policy(compact=True), "Events": Policy(retention_ms=20 * STEP_MS)}
 
@@ -152,17 +153,19 @@ compaction(Path(sys.argv[1]), int(sys.argv[2])).apply()
 """
 
 
+DELAYS_S = [0.02, 0.1, 0.25, 0.5]
+
+
 def test_killed_process_leaves_a_whole_store(stores, tmp_path):
     original, now_ms, before, after = stores
-    delays = itertools.cycle([0.02, 0.1, 0.25, 0.5])
-    for trip in range(4):
-        root = copy_of(original, tmp_path / f"{trip}")
-        with subprocess.Popen(
-            [sys.executable, "-c", CHILD, root, str(now_ms), "", Path.cwd()], stdout=subprocess.PIPE
-        ) as child:
-            not_none(child.stdout).readline()
-            time.sleep(next(delays))
-            child.kill()
+    for delay_s in chance("killed swap").sample(DELAYS_S, 2 if is_gate() else 4):
+        root = copy_of(original, tmp_path / f"{delay_s}")
+        words = [sys.executable, "-c", CHILD, root, str(now_ms), "", Path.cwd()]
+        with child(words, stdout=subprocess.PIPE) as compacting:
+            not_none(compacting.stdout).readline()
+            time.sleep(delay_s)
+            compacting.kill()
+            compacting.wait()
         assert not root.exists() or content(root) in (before, after)
         compaction(root, now_ms).apply()
         assert content(root) == after

@@ -22,6 +22,7 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
 from tests.support.local_runner import LocalRunner
 from tests.support.machine.kernels import BOTH, running
+from tests.support.machine.patience import wait_for_event
 from tests.support.material.compactions import STEP_MS, fill_random
 
 POLICIES = {"Prices": Policy(compact=True), "Events": Policy(retention_ms=20 * STEP_MS)}
@@ -156,7 +157,7 @@ class LateWriter(SmallWriter):
 
     @override
     def _write(self, data, position):
-        self._may_write.wait()
+        wait_for_event(self._may_write)
         super()._write(data, position)
 
     @override

@@ -23,7 +23,8 @@ from tests.support.machine.patience import patience_s
 ROOT: Final = Path(__file__).resolve().parents[3]
 FOLDER: Final = ROOT / "build" / "java-classes"
 _QUICK_WORKERS: Final = Path(__file__).parent / "quick_workers"
-_QUICK: Final = "-XX:TieredStopAtLevel=1"
+_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m"
+"""Without the second one, Java collects its whole heap each time that it has loaded some more classes."""
 _TAKE: Final = "-XX:SharedArchiveFile="
 _SILENT: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _LIMIT_S: Final = 120.0

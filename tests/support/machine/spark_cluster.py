@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pyspark
 
 import seglog
+from tests.support.machine.children import Process, child
 from tests.support.machine.java_classes import quick_java
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_until
 
 _LOOPBACK: Final = "127.0.0.1"
 _DEPLOY: Final = "org.apache.spark.deploy"
@@ -38,7 +37,8 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Process] = []
+        self._opened = ExitStack()
         with socket.socket() as free:
             free.bind((_LOOPBACK, 0))
             self._port = free.getsockname()[1]
@@ -47,10 +47,7 @@ class Cluster:
     def start(self, workers: int) -> None:
         """Starts all of it, and returns once the master listens."""
         self._start("master.Master", "--port", str(self._port), "--webui-port", "0")
-        until = time.monotonic() + patience_s(_START_LIMIT_S)
-        while not _listens(self._port):
-            assert time.monotonic() < until, "the master does not start"
-            time.sleep(_STEP_S)
+        wait_until(lambda: _listens(self._port), "the master", idle_s=_START_LIMIT_S, look_s=_STEP_S)
         for number in range(workers):
             folder = self._folder / f"worker-{number}"
             self._start(
@@ -80,6 +77,7 @@ class Cluster:
         """Stops all that was started."""
         for process in self._processes:
             _kill(process)
+        self._opened.close()
 
     def _start(self, name: str, *arguments: str) -> None:
         home = Path(pyspark.__file__).parent
@@ -95,16 +93,15 @@ class Cluster:
             logger = next((home / "jars").glob("slf4j-api-*.jar"))
             command = ["java", *_JAVA, *quick_java().split(), "-cp", f"{home}/conf:{logger}:{home}/jars/*"]
             command += [f"{_DEPLOY}.{name}", "--host", _LOOPBACK]
-            self._processes.append(
-                subprocess.Popen(
-                    [*command, *arguments],
-                    stdout=log,
-                    stderr=log,
-                    env=environment,
-                    cwd=self._folder,
-                    start_new_session=True,
-                )
+            begun = child(
+                [*command, *arguments],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=self._folder,
+                start_new_session=True,
             )
+            self._processes.append(self._opened.enter_context(begun))
 
 
 @contextmanager
@@ -129,7 +126,7 @@ def zip_package(target: Path) -> Path:
     return target
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: Process) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
