@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from seglog.spark.session import local_session
+from tests.support.machine.order import SESSION, needs_session
 from tests.support.machine.spark_here import need_spark
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ OBJECT_STORE_KEYS: Final = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 """What a client of an S3 server wants to know, in this process and in workers."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuses a test that asks for the session where the scheduler does not see it."""
+    file = item.nodeid.partition("::")[0]
+    if "spark" in getattr(item, "fixturenames", ()) and not needs_session(file, item.config.rootpath):
+        raise pytest.UsageError(f"{item.nodeid}: tests ask for the session by '{SESSION}'")
 
 
 @pytest.fixture(scope="session")

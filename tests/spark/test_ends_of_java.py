@@ -36,7 +36,7 @@ def java(start_child, monkeypatch):
     return process
 
 
-def test_a_java_that_was_killed_is_named_whatever_call_it_broke(java):
+def test_a_java_that_was_killed_is_named_by_each_call_that_it_broke(java):
     java.kill()
     with every_row() as row:
         for error in BROKEN:

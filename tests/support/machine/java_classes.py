@@ -1,8 +1,9 @@
 """Javas that tests start load Spark's classes from an archive: half of what a start costs is parsing them.
 
 The archive is made once for a Java and a PySpark, in ``build/``; Java itself holds it against the jars, and
-goes on without one that does not fit. Javas of tests end before the better compiler pays, so they do not
-start it. The Pythons that Java starts import the PySpark that is installed, not the zip of the same modules.
+goes on without one that does not fit. The gate takes one that is there but makes none: it starts too few Javas
+for that to pay. Javas of tests end before the better compiler pays, so they do not start it. The Pythons that
+Java starts import the PySpark that is installed, not the zip of the same modules.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Final
 
 from seglog.spark.user_settings import SUBMIT_OPTIONS
 from tests.support.machine.patience import patience_s
+from tests.support.scale import is_gate
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 FOLDER: Final = ROOT / "build" / "java-classes"
@@ -55,7 +57,7 @@ java.proc.wait()
 
 
 def quicken_java() -> None:
-    """Has Javas that this process and its children start for Spark take the archive; makes it if need be."""
+    """Has Javas that this process and its children start for Spark take the archive, if there is one."""
     said = os.environ.get(SUBMIT_OPTIONS, "")
     if _TAKE not in said:
         archive = _archive()
@@ -71,7 +73,7 @@ def quick_java() -> str:
 
 
 def _archive() -> Path | None:
-    """Returns the archive, made by the first that asks; None where it cannot be made."""
+    """Returns the archive, made by the first that asks; None where it cannot or must not be made."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     known = f"{java and Path(java).resolve()} {sys.prefix} {metadata.version('pyspark')}"
@@ -81,9 +83,9 @@ def _archive() -> Path | None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not archive.exists():
+        if not archive.exists() and not is_gate():
             _make(archive)
-    return archive if archive.stat().st_size else None
+    return archive if archive.exists() and archive.stat().st_size else None
 
 
 def _make(archive: Path) -> None:
