@@ -37,6 +37,7 @@ from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
 from tests.support.asks import beat_of
 from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES, ask, on_a_roomy_disk, open_broker, send
+from tests.support.machine.patience import wait_for_result
 
 MOST = (1 << 31) - 1
 LISTING = (
@@ -178,4 +179,4 @@ def test_what_lists_queues_does_not_keep_the_thread_that_asks(tmp_path):
         for request in LISTING:
             found = broker.answer(request)
             assert isinstance(found, Deferred), request.code
-            assert found.wait(60).code is ResponseCode.SUCCESS
+            assert wait_for_result(found, idle_s=60).code is ResponseCode.SUCCESS

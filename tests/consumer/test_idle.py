@@ -13,7 +13,6 @@ from typing_extensions import override
 from seglog.broker.broker import Broker
 from seglog.client.links.link import Link
 from seglog.client.links.local_link import LocalLink
-from seglog.consumer.consumer import Consumer
 from seglog.consumer.lease import BROKER_LIVE_MS
 from seglog.consumer.orderly import AsyncOrderlyConsumer, OrderlyConsumer
 from seglog.consumer.push import AsyncPushConsumer, PushConsumer
@@ -26,11 +25,11 @@ from seglog.remoting.headers import PullMessageHeader
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.record.message import Message
-from tests.support.consumers import NewConsumer, Send, until_idle
+from tests.support.consumers import NewConsumer, Send, until_idle, wait_until_named
 from tests.support.faces import driven
 from tests.support.links import LinkOver
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import join_thread, wait_for_event, wait_until
+from tests.support.machine.patience import join_thread, wait_for_event
 from tests.support.recording import recording
 
 ALL = pytest.mark.parametrize(
@@ -47,17 +46,6 @@ def real_broker(tmp_path: Path):
 
 def listener(_message: Message) -> None:
     """Is done with anything."""
-
-
-def wait_until_named(consumer: Consumer[Any], reason: str) -> None:
-    """Returns once a wait that is too short says for what it waits; one that ends well fails."""
-
-    def is_named() -> bool:
-        with pytest.raises(TimeoutError) as late:
-            consumer.run_until_idle(0.05)
-        return reason in str(late.value)
-
-    wait_until(is_named, f"{reason!r} as a reason", idle_s=30)
 
 
 class SilentLink(LinkOver):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -121,19 +119,17 @@ def test_a_send_that_is_cancelled_ends_at_once():
         while one.recv(4096):
             pass
 
-    async def scene(address: str) -> float:
+    async def scene(address: str) -> None:
+        long_ms = round(patience_s(600) * 1_000)
         async with AsyncProducer(address) as producer:
-            sending = asyncio.create_task(producer.send("T", b"x", timeout_ms=60_000))
+            sending = asyncio.create_task(producer.send("T", b"x", timeout_ms=long_ms))
             await asyncio.sleep(0.05)
-            begun = time.monotonic()
             sending.cancel()
-            with suppress(asyncio.CancelledError):
-                await sending
+            await in_time(asyncio.wait([sending]), idle_s=5)
             assert sending.cancelled()
-            return time.monotonic() - begun
 
     with Server(silent) as server:
-        assert asyncio.run(scene(server.address)) < patience_s(1)
+        asyncio.run(scene(server.address))
 
 
 def test_producers_share_a_client_of_their_loop(tmp_path: Path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, Unpack
 
+import pytest
+
 from seglog.broker.broker import Broker
 from seglog.client.connect import Target
 from seglog.consumer.consumer import AsyncConsumer, Consumer
@@ -17,7 +19,7 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.frames.limits import DEFAULT_LIMITS
 from seglog.remoting.message_queue import MessageQueue
-from tests.support.machine.patience import LateError, patience_s
+from tests.support.machine.patience import LateError, patience_s, wait_until
 
 
 class Send(Protocol):
@@ -71,6 +73,22 @@ async def until_idle_in_loop(consumer: AsyncConsumer[Any], *, idle_s: float = 30
         return await consumer.run_until_idle(patience_s(idle_s))
     except TimeoutError as error:
         raise _late(error) from None
+
+
+def wait_until_named(consumer: Any, reason: str) -> None:
+    """Returns once a wait until idle that is too short says for what it waits; if it ends well, this fails.
+
+    Args:
+        consumer: A plain one, or what drives an awaited one.
+        reason: Part of the error.
+    """
+
+    def is_named() -> bool:
+        with pytest.raises(TimeoutError) as late:
+            consumer.run_until_idle(0.05)
+        return reason in str(late.value)
+
+    wait_until(is_named, f"{reason!r} as a reason", idle_s=30)
 
 
 def _late(error: TimeoutError) -> BaseException:

@@ -19,6 +19,7 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import encode_properties
 from tests.support.brokers import open_broker, pull, pull_header, send
 from tests.support.clients import GROUP, ToldClient
+from tests.support.machine.patience import patience_s
 from tests.support.narrow import not_none
 
 WITH_SQL = BrokerConfig(enable_property_filter=True)
@@ -157,4 +158,4 @@ with tempfile.TemporaryDirectory() as root, Broker.open(root, background=False):
 expression_filter("a = 1", "SQL92")
 assert "lark" in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=patience_s(30))

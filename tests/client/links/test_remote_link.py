@@ -61,7 +61,7 @@ def test_a_thousand_asks_in_a_burst_are_few_writes_and_one_wake_up(link_to, monk
         there._outbox.open(lambda data: (writes.append(len(data)), write(data)))
         asked, stopped, go = [], threading.Event(), threading.Event()
         thread_home().post(lambda: (stopped.set(), go.wait(patience_s(5))))
-        stopped.wait()  # the home is busy while the burst comes
+        wait_for_event(stopped)  # the home is busy while the burst comes
         asked += [link.ask(Request(9_999, body=b"%d" % number)) for number in range(1_000)]
         go.set()
         assert [bytes(wait_for_result(one, idle_s=10).body) for one in asked] == [
