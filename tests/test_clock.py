@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from seglog.clock import SystemClock, VirtualClock
-from tests.support.machine.patience import join_thread, wait_for_event, wait_until
+from tests.support.machine.patience import join_thread, patience_s, wait_for_event, wait_until
 
 
 class Waiting:
@@ -118,7 +118,7 @@ def test_advance_is_never_missed_however_it_meets_the_wait():
         threading.Thread(target=run, daemon=True).start()
         clock.advance(10)
         # A second step is allowed: the wait may have begun after the first one and count from there.
-        if not ended.wait(0.05):
+        if not ended.wait(patience_s(0.02)):
             clock.advance(10)
         wait_for_event(ended, idle_s=10)
 

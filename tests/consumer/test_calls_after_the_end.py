@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def test_the_end_of_with_waits_for_listeners_also_where_another_thread_closes_me
     using = threading.Thread(target=use)
     using.start()
     wait_for_event(held.has_one, idle_s=30)
-    using.join(0.1)
+    time.sleep(0.1)
     assert using.is_alive(), "a listener is at work still"
     held.may_go_on.set()
     for each in (using, *closing):

@@ -28,7 +28,7 @@ from seglog.storage.writes import Durability
 from seglog.testing import RoomyFiles
 from tests.support.brokers import pull, send
 from tests.support.connections import QuietConnection
-from tests.support.machine.patience import wait_for_result
+from tests.support.machine.patience import patience_s, wait_for_result
 
 HOST = Host(b"\x7f\x00\x00\x01", 1)
 QUEUES = frozenset(MessageQueue("T", "broker-a", queue_id) for queue_id in range(3))
@@ -178,6 +178,7 @@ def test_a_kill_right_after_the_answer_leaves_the_owner(tmp_path):
         [sys.executable, "-c", textwrap.dedent(script)],
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        timeout=patience_s(30),
     )
     assert done.returncode == -9
     with Broker.open(tmp_path) as broker:

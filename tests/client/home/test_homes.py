@@ -7,6 +7,7 @@ import gc
 import logging
 import threading
 from collections import defaultdict
+from time import sleep as nap
 
 import pytest
 
@@ -239,7 +240,7 @@ def test_of_two_threads_that_wait_on_virtual_time_one_is_the_home_at_a_time(tmp_
         def task():
             at_work[0] += 1
             overlaps.append(at_work[0])
-            threading.Event().wait(0.001)
+            nap(0.001)
             at_work[0] -= 1
             done.append(home.is_here())
 

@@ -84,9 +84,7 @@ def test_a_listener_that_closes_its_consumer_before_start_has_returned_is_refuse
 
     def start_and_be_interrupted(*args: Any) -> Flow[Any]:
         flow = real_start(*args)
-        limit_s = time.monotonic() + 0.3
-        while not errors and time.monotonic() < limit_s:
-            time.sleep(0.01)  # as a thread is that the machine has no time for
+        time.sleep(0.1)  # as a thread is that the machine has no time for
         return flow
 
     async def closing(_message: Message) -> None:

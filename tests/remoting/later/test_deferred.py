@@ -147,17 +147,21 @@ def test_a_thread_that_waited_in_vain_leaves_nothing_behind():
 
 def test_the_first_of_many_threads_that_resolve_counts():
     for _ in range(50):
-        one, begin, told = Deferred(), threading.Barrier(4), []
-        one.then(told.append)
+        resolve_by_many()
 
-        def end(number, one=one, begin=begin):
-            begin.wait(PATIENCE_S)
-            return number if one.resolve(number) else None
 
-        with ThreadPoolExecutor(4) as threads:
-            won = [number for number in threads.map(end, range(4)) if number is not None]
-        assert won == [one.result()]
-        assert told == [one]
+def resolve_by_many():
+    one, begin, told = Deferred(), threading.Barrier(4), []
+    one.then(told.append)
+
+    def end(number):
+        begin.wait(PATIENCE_S)
+        return number if one.resolve(number) else None
+
+    with ThreadPoolExecutor(4) as threads:
+        won = [number for number in threads.map(end, range(4)) if number is not None]
+    assert won == [one.result()]
+    assert told == [one]
 
 
 def test_cancelling_takes_it_out_of_its_table_once():

@@ -1,6 +1,6 @@
 """A broker of ours behind a port, in a process of its own that can be killed; see ``KilledBroker``.
 
-python -m tests.consumer.brokers_that_die PATH PORT ADVERTISED
+python -m tests.consumer.campaigns.brokers_that_die PATH PORT ADVERTISED
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seglog.broker.settings.config import BrokerConfig
 from tests.support.listening import BrokerServer
 from tests.support.machine.children import child
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DELAY_LEVELS = " ".join(["1s"] * 18)
 
 

@@ -32,7 +32,7 @@ from seglog.remoting.headers import (
     QueryConsumerOffsetHeader,
 )
 from seglog.storage.format.record import decode_message
-from tests.consumer.brokers_that_die import KilledBroker
+from tests.consumer.campaigns.brokers_that_die import KilledBroker
 from tests.support.listening import CuttingProxy
 from tests.support.machine.patience import join_thread, looks, patience_s, wait_until
 from tests.support.peers import closed_port
