@@ -188,6 +188,7 @@ def test_archive_that_is_killed_adds_nothing_twice(spark: SparkSession, start_ch
 
 
 @pytest.mark.spark
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("state", SWAP if is_full() else ["new log written", "old store not named"])
 def test_restore_that_is_killed(spark: SparkSession, older_and_archive, tmp_path, state):
     archive, after = older_and_archive / "archive", content(older_and_archive / "s")

@@ -16,7 +16,8 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record.host import Host
 from seglog.storage.format.record.tombstone import LOST_FLAG
 from seglog.storage.survey.store_survey import survey
-from tests.support.material.golden import expected, extract, golden_names
+from tests.support.material.golden import expected, extract, golden_names, shared
+from tests.support.rows import every_row
 
 EVERYTHING = tuple(
     Wanted(column.name, BIGINT if BIGINT in column.types else column.types[0]) for column in COLUMNS
@@ -69,44 +70,53 @@ def served(name):
     return sorted(lines, key=lambda line: line["cqPos"])
 
 
-@pytest.mark.parametrize("split_bytes", [128 << 20, 30_000])
-@pytest.mark.parametrize("name", golden_names(damaged=False))
-def test_intact_stores_give_what_rocketmq_serves(name, split_bytes, tmp_path):
-    rows = read(extract(name, tmp_path), max_partition_bytes=split_bytes)
-    assert len(rows) == len(served(name))
-    for row, line in zip(rows, served(name), strict=True):
-        found = as_served(row)
-        # RocketMQ's own dump fails at messages without properties.
-        names = [
-            name for name in line if name in found and ("dumpError" not in line or name.startswith("cq"))
-        ]
-        assert {name: found[name] for name in names} == {name: line[name] for name in names}
+def test_intact_stores_give_what_rocketmq_serves():
+    with every_row() as row_of:
+        for name in golden_names(damaged=False):
+            lines = served(name)
+            for split_bytes in (128 << 20, 30_000):
+                with row_of(name, split_bytes):
+                    rows = read(shared(name), max_partition_bytes=split_bytes)
+                    assert len(rows) == len(lines)
+                    for row, line in zip(rows, lines, strict=True):
+                        found = as_served(row)
+                        # RocketMQ's own dump fails at messages without properties.
+                        names = [
+                            name
+                            for name in line
+                            if name in found and ("dumpError" not in line or name.startswith("cq"))
+                        ]
+                        assert {name: found[name] for name in names} == {name: line[name] for name in names}
 
 
-def test_damage_is_an_error_that_says_where_it_lies(tmp_path):
-    root = extract("d-magic", tmp_path)
+def test_damage_is_an_error_that_says_where_it_lies():
+    root = shared("d-magic")
     with pytest.raises(CorruptError, match=r"commitlog/\d{20} \+\d+: magic") as caught:
         read(root)
     assert "failOnDataLoss" in caught.value.help
 
 
-@pytest.mark.parametrize("split_bytes", [128 << 20, 5000])
-@pytest.mark.parametrize("name", golden_names(damaged=True))
-def test_damaged_stores_give_every_message_that_can_be_read(name, split_bytes, tmp_path):
-    root = extract(name, tmp_path)
-    found = survey(root, RealFiles())
-    rows = read(root, max_partition_bytes=split_bytes, fail_on_data_loss=False)
-    whole = "propcrc" if "propcrc" in name else "roll-halt" if name.endswith("-halt") else "roll"
-    intact = {line["cqPos"]: line for line in served(whole)}
-    assert [row["physicalOffset"] for row in rows] == found.rows["phy_offset"].tolist()
-    for row in rows:
-        line = intact[row["physicalOffset"]]
-        if name != "d-propflip":  # where a checksum would tell, there is none
-            assert as_served(row) == {name: line[name] for name in as_served(row)}
+def test_damaged_stores_give_every_message_that_can_be_read():
+    intact = {
+        name: {line["cqPos"]: line for line in served(name)} for name in ("propcrc", "roll-halt", "roll")
+    }
+    with every_row() as row_of:
+        for name in golden_names(damaged=True):
+            root = shared(name)
+            found = survey(root, RealFiles())
+            whole = "propcrc" if "propcrc" in name else "roll-halt" if name.endswith("-halt") else "roll"
+            for split_bytes in (128 << 20, 5000):
+                with row_of(name, split_bytes):
+                    rows = read(root, max_partition_bytes=split_bytes, fail_on_data_loss=False)
+                    assert [row["physicalOffset"] for row in rows] == found.rows["phy_offset"].tolist()
+                    for row in rows:
+                        line = intact[whole][row["physicalOffset"]]
+                        if name != "d-propflip":  # where a checksum would tell, there is none
+                            assert as_served(row) == {name: line[name] for name in as_served(row)}
 
 
-def test_bodies_are_inflated_if_that_is_wanted(tmp_path):
-    root = extract("comp", tmp_path)
+def test_bodies_are_inflated_if_that_is_wanted():
+    root = shared("comp")
     stored, inflated = read(root), read(root, decompress=True)
     assert {row["sysFlag"] & 0x701 for row in stored} == {0x101, 0x201, 0x301}
     for before, after in zip(stored, inflated, strict=True):
@@ -117,7 +127,7 @@ def test_bodies_are_inflated_if_that_is_wanted(tmp_path):
 
 @pytest.mark.parametrize("kind", [0x101, 0x201, 0x301])
 def test_bodies_that_do_not_inflate_stay_as_they_are(tmp_path, kind):
-    (whole,) = [row["body"] for row in read(extract("comp", tmp_path)) if row["sysFlag"] & 0x701 == kind][:1]
+    (whole,) = [row["body"] for row in read(shared("comp")) if row["sysFlag"] & 0x701 == kind][:1]
     with MessageStore.open(tmp_path / "store") as store:
         for body in (whole, whole[:-5], b"no " + whole, b""):
             store.append("T", 0, body, b"", 0, sys_flag=kind)

@@ -18,7 +18,9 @@ from seglog.spark.source.values.columns import named_columns
 from seglog.spark.source.wanted.options import Options
 from seglog.spark.source.wanted.selection import Selection
 from seglog.storage.files.files import RealFiles
-from tests.support.material.golden import extract, golden_names
+from tests.support.machine.shared import copy_tree
+from tests.support.material.golden import golden_names, shared
+from tests.support.rows import every_row
 
 SPLIT_BYTES = 20_000
 
@@ -44,14 +46,21 @@ def windows_of(root, selection, access_path="cq"):
     return [None if one is None else sum(len(window.memory) for window in one) for one in found]
 
 
-@pytest.fixture
-def store(tmp_path):
-    """Three topics; the second is rare."""
-    with MessageStore.open(tmp_path / "store", segment_size_bytes=1 << 18) as opened:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Three topics; the second is rare. For reading only."""
+    root = tmp_path_factory.mktemp("whole") / "store"
+    with MessageStore.open(root, segment_size_bytes=1 << 18) as opened:
         for number in range(600):
             topic = "rare" if number % 40 == 0 else f"common-{number % 2}"
             opened.put(topic, bytes(800), queue_id=number % 3, keys=str(number))
-    return tmp_path / "store"
+    return root
+
+
+@pytest.fixture
+def store(whole, tmp_path):
+    """A copy of that store."""
+    return copy_tree(whole, tmp_path / "store")
 
 
 RARE = Selection(topics=frozenset({"rare"}))
@@ -66,20 +75,20 @@ SELECTIONS = [
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_all_ways_give_the_same_messages(store, selection):
-    by_log = read(store, selection, "scan")
-    assert read(store, selection, "cq") == read(store, selection, "auto") == by_log
-    assert all(size is not None for size in windows_of(store, selection))
+def test_all_ways_give_the_same_messages(whole, selection):
+    by_log = read(whole, selection, "scan")
+    assert read(whole, selection, "cq") == read(whole, selection, "auto") == by_log
+    assert all(size is not None for size in windows_of(whole, selection))
     if selection is RARE:
         assert [row["topic"] for row in by_log] == ["rare"] * 15
 
 
-def test_only_what_is_wanted_is_read(store):
-    found = windows_of(store, RARE, "auto")
+def test_only_what_is_wanted_is_read(whole):
+    found = windows_of(whole, RARE, "auto")
     by_queues = [size for size in found if size is not None]
     assert len(by_queues) > len(found) - 3
     assert sum(by_queues) < 60_000 < 600 * 800
-    assert None in windows_of(store, Selection(topics=frozenset({"common-1"})), "auto")
+    assert None in windows_of(whole, Selection(topics=frozenset({"common-1"})), "auto")
 
 
 def swap_queues(store):
@@ -125,17 +134,23 @@ def drop_queues(store):
 )
 @pytest.mark.parametrize("access_path", ["cq", "auto"])
 def test_no_message_is_missed_where_queues_are_wrong(store, damage, access_path):
-    whole = read(store, RARE, "scan")
+    wanted = read(store, RARE, "scan")
     damage(store)
-    assert read(store, RARE, access_path) == whole
+    assert read(store, RARE, access_path) == wanted
 
 
 DAMAGED = ["d-magic", "d-cqgarbage", "d-cqtrunc", "d-nocq-halt", "d-trimfront"]
 
 
-@pytest.mark.parametrize("name", [*golden_names(damaged=False), *DAMAGED])
-def test_golden_stores_by_queues(name, tmp_path):
-    root = extract(name, tmp_path)
+def test_golden_stores_by_queues():
+    with every_row() as row:
+        for name in (*golden_names(damaged=False), *DAMAGED):
+            with row(name):
+                check_by_queues(shared(name))
+
+
+def check_by_queues(root):
+    """Asserts that queues lead to the messages that the log has."""
     wanted = named_columns(["topic", "queueId", "queueOffset", "physicalOffset"])
 
     def rows(selection, access_path):
