@@ -21,9 +21,9 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.heartbeat import HeartbeatBody
 from seglog.remoting.subscription import Subscription
 from tests.support.brokers import open_broker
-from tests.support.consumers import Send
+from tests.support.consumers import Send, until_idle_in_loop
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import wait_until
+from tests.support.machine.patience import wait_until, wait_until_in_loop
 from tests.support.recording import RecordingLink
 
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
@@ -174,9 +174,9 @@ def test_over_a_connection_both_faces_change_what_they_consume(tmp_path: Path):
         async with AsyncPushConsumer(address, "async", "T", lambda one: seen.append(one.topic)) as consumer:
             await consumer.start()
             await consumer.subscribe("U")
-            await consumer.run_until_idle(60)
+            await until_idle_in_loop(consumer, idle_s=60)
             await consumer.unsubscribe("T")
-            assert topics_of(consumer) == {"U"}
+            await wait_until_in_loop(lambda: topics_of(consumer) == {"U"})
 
     def topics_of(consumer: AsyncPushConsumer) -> set[str]:
         return {queue.topic for queue in consumer.queues if not queue.topic.startswith("%RETRY%")} - {"T"}
