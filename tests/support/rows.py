@@ -42,6 +42,10 @@ class Rows:
             failure.add_note(f"in row {', '.join(shortened)}")
             self.failures.append(failure)
 
+    def failed(self, then: str = "") -> ExceptionGroup[Exception]:
+        """Returns the error that has those of all rows."""
+        return ExceptionGroup(f"{len(self.failures)} of {self.tried} rows failed{then}", self.failures)
+
 
 @contextmanager
 def every_row() -> Iterator[Rows]:
@@ -59,10 +63,15 @@ def every_row() -> Iterator[Rows]:
         AssertionError: There was no row.
     """
     rows = Rows()
-    yield rows
+    try:
+        yield rows
+    except BaseException as error:
+        if rows.failures:  # what is late or broken now hides no row that was wrong before
+            raise rows.failed(f", then {error!r}") from None
+        raise
     assert rows.tried, "the table has no row"
     if rows.failures:
-        raise ExceptionGroup(f"{len(rows.failures)} of {rows.tried} rows failed", rows.failures)
+        raise rows.failed()
 
 
 def each_row(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
