@@ -17,7 +17,7 @@ from tests.support.brokers import send, send_delayed
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.crash_work import StillClock
 from tests.support.material.stores import read_all
-from tests.support.scale import scaled
+from tests.support.scale import scaled, seed_number
 
 STORE = Path("/store")
 LIVES = 6
@@ -105,7 +105,7 @@ def delayed_and_delivered(broker: Broker) -> tuple[Counter[bytes], Counter[bytes
 
 @pytest.mark.parametrize("seed", range(scaled(24, 1_000)))
 def test_a_kill_at_any_moment_loses_nothing_and_has_nothing_come_twice(seed):
-    story = Story(seed, may_lose_power=False)
+    story = Story(seed_number("kills", seed), may_lose_power=False)
     for _ in range(LIVES):
         story.live()
     with story.last() as broker:
@@ -117,7 +117,7 @@ def test_a_kill_at_any_moment_loses_nothing_and_has_nothing_come_twice(seed):
 
 @pytest.mark.parametrize("seed", range(scaled(24, 1_000)))
 def test_a_power_cut_at_any_moment_loses_nothing_that_waits(seed):
-    story = Story(seed, may_lose_power=True)
+    story = Story(seed_number("power cuts", seed), may_lose_power=True)
     for _ in range(LIVES):
         story.live()
     with story.last() as broker:

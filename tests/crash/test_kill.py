@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import select
 import shutil
 import subprocess
 import sys
@@ -18,9 +16,12 @@ import pytest
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
+from tests.support.crash.first_word import wait_for_first_word
+from tests.support.machine.children import child
 from tests.support.machine.patience import patience_s
 from tests.support.material.stores import SMALL, SMALL_INDEX, SomeLengths, read_all, served
-from tests.support.scale import scaled
+from tests.support.narrow import not_none
+from tests.support.scale import chance, scaled, start
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,13 +82,12 @@ class Killed:
         """Lets the writer run for a while, kills it and notes what it acknowledged; returns how much."""
         command = [sys.executable, "-c", textwrap.dedent(WRITER)]
         command += [str(self.root), self.kind, self.durability, str(self.number)]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as writer:
-            assert writer.stdout is not None
+        with child(command, cwd=ROOT, stdout=subprocess.PIPE) as writer:
             if wait_ready:
-                select.select([writer.stdout], [], [], 30)
+                wait_for_first_word(writer)
             time.sleep(delay_s)
             writer.kill()
-            lines = writer.stdout.read().decode().splitlines(keepends=True)
+            lines = not_none(writer.stdout).read().decode().splitlines(keepends=True)
         news = [line.split() for line in lines if line.endswith("\n") and line[0].isdigit()]
         for number, offset in news:
             self.acked[int(number)] = int(offset)
@@ -109,10 +109,10 @@ class Killed:
         assert lost == set()
 
 
-def moments(count: int, seed: int) -> list[float]:
+def moments(count: int, *names: object) -> list[float]:
     """Returns delays before each kill, most of them short: starts and first rolls are where it hurts."""
-    chance = random.Random(seed)
-    return [chance.choice([0.0, 0.02, 0.2, 0.5]) * chance.random() for _ in range(count)]
+    draw = chance("moments", *names)
+    return [draw.choice([0.0, 0.02, 0.2, 0.5]) * draw.random() for _ in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,14 @@ def moments(count: int, seed: int) -> list[float]:
 )  # fmt: skip
 def test_nothing_acknowledged_is_lost_by_kills_of_one_growing_store(tmp_path, kind, durability, rounds):
     killed = Killed(tmp_path / "store", kind, durability)
-    for number, delay_s in enumerate(moments(scaled(rounds, 30 * rounds), seed=rounds)):
+    delays_s = moments(scaled(rounds, 30 * rounds), kind, durability)
+    for number, delay_s in enumerate(delays_s, start(4, "moments", kind, durability)):
         # One life in four is cut short in its recovery or its first moments.
         killed.live(delay_s, wait_ready=number % 4 != 3)
         with MessageStore.open(killed.root, read_only=True) as reader:
             killed.check(reader)
     while len(killed.acked) < rounds:
-        killed.live(0.5, wait_ready=True)
+        killed.live(0.2, wait_ready=True)
     with MessageStore.open(killed.root) as store:
         assert store.recovery.mode == "abnormal"
         killed.check(store)
@@ -140,7 +141,7 @@ def test_nothing_acknowledged_is_lost_by_kills_of_one_growing_store(tmp_path, ki
 
 def test_index_leads_to_every_message_after_kills(tmp_path):
     killed = Killed(tmp_path / "store", "one", "async")
-    for delay_s in (0.05, 0.1, 0.3):
+    for delay_s in chance("index").sample([0.05, 0.1, 0.3], max(2, scaled(3, 3))):
         killed.live(delay_s, wait_ready=True)
     with MessageStore.open(killed.root) as store:
         for number in list(killed.acked)[:: max(1, len(killed.acked) // 50)]:
@@ -153,8 +154,8 @@ def test_recovery_that_is_killed_again_and_again_finishes_in_the_end(tmp_path):
     while len(killed.acked) < 300:
         killed.live(0.3, wait_ready=True)
     shutil.rmtree(killed.root / "consumequeue")
-    for step in range(scaled(6, 60)):
-        killed.live(0.02 * step, wait_ready=False)
+    for delay_s in chance("recovery").sample([0.02 * step for step in range(6)] * 10, scaled(6, 60)):
+        killed.live(delay_s, wait_ready=False)
     with MessageStore.open(killed.root) as store:
         killed.check(store)
     assert survey(killed.root, RealFiles()).findings == []
@@ -185,8 +186,8 @@ DIES = """
         store.close()
         os.write(pipe, b"closed")
 
-    folder, step = Path(sys.argv[1]), int(sys.argv[2])
-    answers, at = {}, 1
+    folder, step, at = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    answers = {}
     while not any("closed" in answer for answer in answers.values()):
         read_end, write_end = os.pipe()
         if (child := os.fork()) == 0:
@@ -204,12 +205,14 @@ DIES = """
 
 
 def test_writer_that_dies_before_any_call_of_the_disk_leaves_what_it_acknowledged(memory_path: Path):
-    command = [sys.executable, "-c", textwrap.dedent(DIES), str(memory_path), str(scaled(3, 1))]
+    step = scaled(3, 1)
+    first = 1 + start(step, "dies")
+    command = [sys.executable, "-c", textwrap.dedent(DIES), str(memory_path), str(step), str(first)]
     ran = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=patience_s(100), check=True
     )
     answers = {int(at): answer.split() for at, answer in json.loads(ran.stdout).items()}
-    assert len(answers) > 25
+    assert len(answers) > 75 // step
     for at, answer in answers.items():
         root = memory_path / f"store{at}"
         acked = [int(word) for word in answer if word.isdigit()]

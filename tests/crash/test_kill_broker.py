@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import select
 import subprocess
 import sys
 import textwrap
@@ -18,12 +16,15 @@ from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import SystemClock, VirtualClock
 from seglog.storage.format.ours.offset_history import ChangeKind
+from tests.support.crash.first_word import wait_for_first_word
+from tests.support.machine.children import child
 from tests.support.material.stores import read_all
-from tests.support.scale import scaled
+from tests.support.narrow import not_none
+from tests.support.scale import chance, scaled
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELS = "1s 2s 3s"
-LIVES = scaled(3, 12)
+LIVES = max(2, scaled(3, 12))
 
 # It numbers what it sends and commits, and says each in a line of the pipe once it is done.
 BROKER = """
@@ -81,12 +82,11 @@ class Killed:
         """Lets the broker run for a while, kills it and notes what it said."""
         command = [sys.executable, "-c", textwrap.dedent(BROKER), str(self.root), LEVELS]
         command.append(str(self.lives * 1_000_000))
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as broker:
-            assert broker.stdout is not None
-            select.select([broker.stdout], [], [], 30)
+        with child(command, cwd=ROOT, stdout=subprocess.PIPE) as broker:
+            wait_for_first_word(broker)
             time.sleep(delay_s)
             broker.kill()
-            lines = broker.stdout.read().decode().splitlines(keepends=True)
+            lines = not_none(broker.stdout).read().decode().splitlines(keepends=True)
         self.lives += 1
         for word, number in (line.split() for line in lines if line.endswith("\n")):
             if word == "later":
@@ -103,14 +103,16 @@ def opened(root, now_ms):
 
 @pytest.mark.parametrize("seed", range(scaled(2, 10)))
 def test_a_killed_broker_loses_nothing_due_delivers_it_once_and_tells_of_offsets(tmp_path, seed):
-    dice, killed = random.Random(seed), Killed(tmp_path / "store")
+    dice, killed = chance("killed broker", seed), Killed(tmp_path / "store")
     for _ in range(LIVES):
         killed.live(dice.choice((0.0, 0.05, 0.3, 1.2, 2.4)))
+        check_offsets(killed)
+    while len(killed.sent) <= LIVES:
+        killed.live(0.3)
         check_offsets(killed)
     with opened(killed.root, SystemClock().now_ms()) as broker:
         broker.advance("1m")
         delivered = Counter(int(message.body) for message in read_all(broker.store, "Later", 0))
-    assert len(killed.sent) > LIVES, "it was killed at work"
     assert killed.sent <= delivered.keys(), "what was accepted for later has come"
     assert set(delivered.values()) == {1}, "and once, also what came shortly before a kill"
 

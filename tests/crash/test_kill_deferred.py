@@ -7,7 +7,6 @@ the owners of queues at the ends of connections have them again, while embedded 
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -21,12 +20,13 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import SystemClock, VirtualClock
 from tests.support.brokers import on_a_roomy_disk
 from tests.support.crash import deferred_life as life
-from tests.support.machine.patience import patience_s
+from tests.support.machine.children import child
+from tests.support.machine.patience import looks
 from tests.support.material.stores import read_all
-from tests.support.scale import scaled
+from tests.support.scale import chance, scaled
 
 ROOT = Path(__file__).resolve().parents[2]
-LIVES = scaled(3, 25)
+LIVES = max(2, scaled(3, 25))
 DURABILITIES = ("sync", "async")
 DELAYS_S = (None, 0.0, 0.1, 0.4, 1.0, 1.5)
 """How long a life works before it is killed; None for one that is killed while it opens."""
@@ -34,9 +34,11 @@ DELAYS_S = (None, 0.0, 0.1, 0.4, 1.0, 1.5)
 
 @pytest.mark.parametrize("seed", range(scaled(2, 4)))
 def test_killed_at_work_with_deferred_answers_it_keeps_what_it_said(tmp_path, seed, record_property):
-    dice, killed = random.Random(seed), Killed(tmp_path / "store")
+    dice, killed = chance("deferred", seed), Killed(tmp_path / "store")
+    first = dice.randrange(2)
     for number in range(LIVES):
-        killed.live(number, DURABILITIES[(seed + number) % 2], dice.choice(DELAYS_S) if number else 0.5)
+        delay_s = dice.choice(DELAYS_S) if number else 0.5
+        killed.live(number, DURABILITIES[(first + number) % 2], delay_s, dice)
         killed.check()
     killed.check_the_end()
     record_property("counts", dict(killed.counts))
@@ -72,28 +74,27 @@ class Killed:
         self.said = Said()
         self._next_offsets: dict[int, int] = {}
 
-    def live(self, number: int, durability: str, delay_s: float | None) -> None:
+    def live(self, number: int, durability: str, delay_s: float | None, dice: random.Random) -> None:
         """Lets a broker run for a while, kills it and notes what it said.
 
         Args:
             number: Of the life.
             durability: Of its store.
             delay_s: How long it works; None to kill it while it opens.
+            dice: Choose when that is.
         """
         heard = self.root.with_name("said")
         command = [sys.executable, "-m", life.__name__, str(self.root), str(number), durability]
-        with heard.open("wb") as out, subprocess.Popen(command, cwd=ROOT, stdout=out) as broker:
+        with heard.open("wb") as out, child(command, cwd=ROOT, stdout=out) as broker:
             if delay_s is None:
-                time.sleep(random.uniform(0.2, 0.9))
+                time.sleep(dice.uniform(0.2, 0.9))
             else:
-                deadline_s = time.monotonic() + patience_s(30)
-                while b"ready\n" not in heard.read_bytes():
-                    assert time.monotonic() < deadline_s
+                for _waited_s in looks("the broker's first word", idle_s=15):
                     assert broker.poll() is None, "it lives until it is killed"
-                    time.sleep(0.01)
+                    if b"ready\n" in heard.read_bytes():
+                        break
                 time.sleep(delay_s)
             assert broker.poll() is None, "it lives until it is killed"
-            broker.kill()
         self.counts["kills"] += 1
         self.said = Said(owners={queue_id: {owner} for queue_id, owner in self.owners.items()})
         for line in heard.read_text().splitlines(keepends=True):

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.scale import scaled
+from tests.support.scale import scaled, seed_number
 
 ROOT = Path(__file__).resolve().parents[2]
-LIVES_A_RUN = 40
+LIVES_A_RUN = scaled(40, 40)
 
 # A server that forks a writer for each life, kills it and holds what it left against what was acknowledged.
 # A writer notes in shared memory, for each thread, up to where its queue was acknowledged.
@@ -121,6 +121,6 @@ def lives(root: Path, count: int, seed: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(scaled(1, 75)))
 def test_killed_threads_leave_no_hole(memory_path: Path, seed):
-    answer = lives(memory_path / "store", LIVES_A_RUN, seed)
+    answer = lives(memory_path / "store", LIVES_A_RUN, seed_number("killed threads", seed))
     assert answer["losses"] == []
     assert answer["messages"] > 100 * LIVES_A_RUN

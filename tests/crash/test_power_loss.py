@@ -21,7 +21,7 @@ from tests.support.crash.crash_life import Life
 from tests.support.crash.crash_work import STORE, StillClock
 from tests.support.material.archives import unpack
 from tests.support.material.stores import SMALL, read_all
-from tests.support.scale import scaled
+from tests.support.scale import scaled, seed_number
 
 COMPACTION = Path(__file__).parents[1] / "storage" / "format" / "stores" / "compaction-5.4.0.tar.xz"
 PARTS = scaled(4, 200)
@@ -32,7 +32,8 @@ LIVES = 42
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_life_breaks_a_promise(part):
     total = dict.fromkeys(("images", "kills", "nested", "closes", "holes"), 0)
-    for seed in range(part * LIVES, (part + 1) * LIVES):
+    first = seed_number("power loss", part)
+    for seed in range(first, first + LIVES):
         outcome = Life(seed).live()
         if outcome.violation is not None:
             again = f"python -m tests.support.crash.crash_life {seed}"

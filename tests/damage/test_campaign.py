@@ -10,24 +10,21 @@ from pathlib import Path
 import pytest
 
 from tests.support.damage.campaign import suffer
-from tests.support.damage.subjects import SUBJECTS, make_subject
-from tests.support.scale import scaled
+from tests.support.damage.subjects import SUBJECTS, shared_subject
+from tests.support.scale import chance, scaled
 
 EACH = scaled(50, 4000)
 SEVERAL_FILES = [name for name in SUBJECTS if name != "real-conf"]
 """Its log is one file; once that is gone or cut, an opening cannot know that there was more."""
 
 
-@pytest.fixture(scope="module", params=SEVERAL_FILES)
-def subject(request, tmp_path_factory):
-    return make_subject(request.param, tmp_path_factory.mktemp("subject"))
-
-
+@pytest.mark.parametrize("name", SEVERAL_FILES)
 def test_damage_costs_no_message_that_it_does_not_hit(
-    subject, memory_path: Path, request, record_testsuite_property
+    name, memory_path: Path, request, record_testsuite_property
 ):
+    subject, draws = shared_subject(name), chance("damage", name)
     bad, tally = [], Counter()
-    for seed in range(EACH):
+    for seed in (draws.randrange(1 << 32) for _ in range(EACH)):
         copy = memory_path / str(seed)
         outcome = suffer(subject, copy, random.Random(seed))
         tally.update(
@@ -42,6 +39,6 @@ def test_damage_costs_no_message_that_it_does_not_hit(
         if not outcome.is_good:
             bad.append((seed, outcome))
         shutil.rmtree(copy)
-    for name, count in tally.items():
-        record_testsuite_property(f"{request.node.name}: {name}", count)
+    for what, count in tally.items():
+        record_testsuite_property(f"{request.node.name}: {what}", count)
     assert bad == []

@@ -11,15 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.damage.campaign_run import FULL_PIECES, Piece
-from tests.support.damage.subjects import SUBJECTS, make_subject
-from tests.support.damage.trial import KIND_NAMES, Patient, try_damage
+from tests.support.damage.subjects import SUBJECTS
+from tests.support.damage.trial import KIND_NAMES, shared_patient, try_damage
 from tests.support.damage.unseen import COPIES, NO_CHECKSUM
-from tests.support.scale import scaled
+from tests.support.scale import chance, is_full, scaled
 
 WITH_RECORD_CRC = {"own with record CRC", "propcrc"}
 
 MOST = scaled(36, 60)
-"""Every kind of damage with everything that comes only to every second or fourth damage."""
+"""Every kind of damage, and at the usual size with everything that comes only to every second or fourth."""
+
+MOST_PIECES = 1 << 20
+"""Of which each commit tries another one of each store."""
 
 SWAPS = [("real-conf", 105), ("propcrc", 960), ("propcrc", 1275), ("own with record CRC", 1347)]
 """A record keeps its body and gets the end of another's properties: its ``__CRC32#`` is out of its place."""
@@ -27,9 +30,7 @@ SWAPS = [("real-conf", 105), ("propcrc", 960), ("propcrc", 1275), ("own with rec
 
 @pytest.mark.parametrize(("store", "seed"), SWAPS)
 def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path: Path):
-    (memory_path / "store").mkdir()
-    patient = Patient.of(store, make_subject(store, memory_path / "store"))
-    trial = try_damage(patient, memory_path / str(seed), seed)
+    trial = try_damage(shared_patient(store), memory_path / str(seed), seed)
     assert (trial.kind, trial.broken) == ("swap", [])
     assert trial.seen
 
@@ -39,7 +40,8 @@ def test_record_with_the_end_of_another_is_not_served(store, seed, memory_path: 
 def test_random_damage_is_seen_repaired_and_undone(
     store, number, memory_path: Path, request, record_testsuite_property
 ):
-    trials = Piece(store, number).run(memory_path, MOST)
+    piece = Piece(store, number if is_full() else chance("piece", store).randrange(MOST_PIECES))
+    trials = piece.run(memory_path, MOST)
     tally = Counter({"damages": len(trials), "seen": sum(trial.seen for trial in trials)})
     tally.update(f"unseen: {trial.reason}" for trial in trials if not trial.seen)
     for name, count in tally.items():

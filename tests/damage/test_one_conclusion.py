@@ -31,16 +31,16 @@ from seglog.storage.findings.log_codes import LOG_CODES
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import Survey, survey
 from tests.support.audits import as_audited, audit
-from tests.support.damage.subjects import SUBJECTS, make_subject
-from tests.support.damage.trial import KIND_NAMES, Patient, damage
+from tests.support.damage.subjects import SUBJECTS
+from tests.support.damage.trial import KIND_NAMES, damage, shared_patient
 from tests.support.material.stores import new_clock
-from tests.support.scale import scaled
+from tests.support.scale import chance, scaled
 
 ONE_SPLIT_BYTES: Final = 1 << 40
 """A split never reaches over the end of a file."""
 MANY_SPLITS_BYTES: Final = 4096
 EACH: Final = scaled(9, 900)
-"""Every kind of damage once; the seeds are those of the campaign."""
+"""Damages of a store, of one kind after the other: every kind once, at the gate by all stores together."""
 
 _BY_CHECK: Final = (
     "compaction-",
@@ -136,13 +136,13 @@ def hold_repair(root: Path, found: Survey) -> None:
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_all_that_look_at_a_damaged_store_say_the_same_of_log_and_queues(name, memory_path: Path):
-    (memory_path / "store").mkdir()
-    patient = Patient.of(name, make_subject(name, memory_path / "store"))
+    patient = shared_patient(name)
     hold(patient.subject.root)
     kinds = set()
-    for seed in range(EACH):
+    first = chance("one conclusion").randrange(1 << 32) + SUBJECTS.index(name) * EACH
+    for seed in range(first, first + EACH):
         root = memory_path / str(seed)
         kinds.add(damage(patient, root, seed)[0])
         hold(root)
         shutil.rmtree(root)
-    assert kinds == set(KIND_NAMES)
+    assert len(kinds) == min(EACH, len(KIND_NAMES))

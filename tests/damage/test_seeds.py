@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.damage.subjects import make_subject
-from tests.support.damage.trial import Patient, try_damage
+from tests.support.damage.trial import shared_patient, try_damage
 
 SEEDS = [
     ("propcrc", 454),  # what is never read of a queue file looked like an address of filter data
@@ -26,6 +25,4 @@ SEEDS = [
 
 @pytest.mark.parametrize(("name", "seed"), SEEDS)
 def test_a_damage_that_once_broke_a_promise_breaks_none(name, seed, tmp_path):
-    (tmp_path / "store").mkdir()
-    patient = Patient.of(name, make_subject(name, tmp_path / "store"))
-    assert try_damage(patient, tmp_path / str(seed), seed).broken == []
+    assert try_damage(shared_patient(name), tmp_path / str(seed), seed).broken == []

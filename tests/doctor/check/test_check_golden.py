@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from seglog.doctor.check.check import check_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.survey.store_survey import survey
 from tests.support.audits import as_audited
+from tests.support.damage.treatment import checked
+from tests.support.machine.shared import content_digest
 from tests.support.material import golden
+from tests.support.rows import every_row
 
 DAMAGES = {
     "d-bodyflip-first": {"record-repairable"},
@@ -54,49 +55,50 @@ def test_every_damaged_store_is_in_the_table():
     assert DAMAGES.keys() == set(golden.golden_names(damaged=True))
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_found(name, tmp_path):
-    report = check_store(golden.extract(name, tmp_path))
-    assert {finding.code for finding in report.findings} - USUAL == DAMAGES[name]
-    assert report.state == ("crashed" if name.endswith("-halt") else "clean")
+def test_damage_is_found():
+    with every_row() as row:
+        for name, codes in DAMAGES.items():
+            with row(name):
+                report = checked(name)
+                assert {finding.code for finding in report.findings} - USUAL == codes
+                assert report.state == ("crashed" if name.endswith("-halt") else "clean")
 
 
-@pytest.mark.parametrize("name", [*golden.golden_names(damaged=False), *golden.config_names()])
-def test_an_intact_store_has_nothing_but_notes_and_stays_as_it_is(name, tmp_path):
-    root = golden.extract(name, tmp_path)
-    before = golden.tree_digest(root)
-    report = check_store(root)
-    assert {finding.code for finding in report.findings} <= USUAL
-    assert report.is_clean
-    assert golden.tree_digest(root) == before
+def test_an_intact_store_has_nothing_but_notes_and_stays_as_it_is():
+    with every_row() as row:
+        for name in [*golden.golden_names(damaged=False), *golden.config_names()]:
+            with row(name):
+                before = content_digest(golden.shared(name))
+                report = check_store(golden.shared(name))
+                assert {finding.code for finding in report.findings} <= USUAL
+                assert report.is_clean
+                assert content_digest(golden.shared(name)) == before
 
 
-SPLITS = [
-    (name, split_bytes)
-    for split_bytes in (1 << 16, 64 << 20)
-    for name in [*golden.golden_names(), *golden.config_names()]
-    if name != "broker-store" or split_bytes > 1 << 20  # a log of 1 GiB of holes would be 16,384 splits
-]
+def test_a_check_finds_all_that_a_survey_finds():
+    with every_row() as row:
+        for name in [*golden.golden_names(), *golden.config_names()]:
+            found = as_audited(survey(golden.shared(name), RealFiles()))
+            # A log of 1 GiB of holes would be 16,384 splits of 64 KiB.
+            for split_bytes in (None, 1 << 16) if name != "broker-store" else (None,):
+                with row(name, split_bytes):
+                    report = (
+                        check_store(golden.shared(name), split_bytes=split_bytes)
+                        if split_bytes
+                        else checked(name)
+                    )
+                    assert set(found.findings) <= set(report.findings)
+                    assert (report.records, report.end_phy_offset) == (len(found.rows), found.max_phy_offset)
+                    assert list(report.holes) == found.holes
 
 
-@pytest.mark.parametrize(("name", "split_bytes"), SPLITS)
-def test_a_check_finds_all_that_a_survey_finds(name, split_bytes, tmp_path):
-    root = golden.extract(name, tmp_path)
-    found = survey(root, RealFiles())
-    report = check_store(root, split_bytes=split_bytes)
-    found = as_audited(found)
-    assert set(found.findings) <= set(report.findings)
-    assert (report.records, report.end_phy_offset) == (len(found.rows), found.max_phy_offset)
-    assert list(report.holes) == found.holes
-
-
-def test_what_is_lost_is_counted_once(tmp_path):
-    report = check_store(golden.extract("d-trunclast", tmp_path))
+def test_what_is_lost_is_counted_once():
+    report = checked("d-trunclast")
     assert report.lost_messages == 32
     assert report.counts[Severity.LOSS] == 11
     assert not report.is_clean
 
 
-def test_the_front_of_a_log_that_may_be_lost_is_said_to_be_out_of_sight(tmp_path):
-    report = check_store(golden.extract("d-trimfront", tmp_path))
+def test_the_front_of_a_log_that_may_be_lost_is_said_to_be_out_of_sight():
+    report = checked("d-trimfront")
     assert any("before 131,072" in text for text in report.not_looked_at)

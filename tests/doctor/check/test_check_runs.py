@@ -30,13 +30,15 @@ from seglog.storage.findings.code import Severity
 from seglog.storage.index_check.index_coverage import load_index
 from seglog.storage.index_check.key_check import KeyDiff
 from seglog.storage.store import MessageStore
+from tests.support.machine.children import end
 from tests.support.machine.kernels import BOTH, running
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import looks, wait_for_event
 from tests.support.material import golden
 from tests.support.material.mixed import fill_mixed
 from tests.support.material.sealed import flip, sealed_store, segment
 from tests.support.material.stores import SMALL, SMALL_INDEX, fill, new_clock
 from tests.support.narrow import not_none
+from tests.support.scale import scaled
 
 SPLIT = 1 << 16
 
@@ -178,25 +180,21 @@ with MessageStore.open(Path(sys.argv[1]), **sizes, **SMALL_INDEX) as store:
 """
 
 
-def test_beside_a_writer_nothing_is_found_but_notes(tmp_path):
+def test_beside_a_writer_nothing_is_found_but_notes(start_child, tmp_path):
     root = tmp_path / "store"
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, root], stdout=subprocess.PIPE)
-    try:
-        not_none(writer.stdout).readline()
-        deadline_s, records = time.monotonic() + 6, []
-        last_s = time.monotonic() + patience_s(30)
-        while time.monotonic() < deadline_s or (records[-1] == records[0] and time.monotonic() < last_s):
-            report = check_store(root)
-            assert report.is_clean, [str(finding) for finding in report.findings]
-            assert report.state == "open"
-            assert report.holder is not None
-            assert "in-use" in {finding.code for finding in report.findings}
-            records.append(report.records)
-        assert records[-1] > records[0]
-    finally:
-        writer.kill()
-        writer.wait()
-        not_none(writer.stdout).close()
+    writer = start_child([sys.executable, "-c", WRITER, root], stdout=subprocess.PIPE)
+    not_none(writer.stdout).readline()
+    records = []
+    for waited_s in looks("a check that counts more than the first", idle_s=30, look_s=0):
+        report = check_store(root)
+        assert report.is_clean, [str(finding) for finding in report.findings]
+        assert report.state == "open"
+        assert report.holder is not None
+        assert "in-use" in {finding.code for finding in report.findings}
+        records.append(report.records)
+        if waited_s > scaled(6, 60) and records[-1] > records[0]:
+            break
+    end(writer)
     report = check_store(root)
     assert report.state == "crashed"
     assert report.counts[Severity.LOSS] == 0
@@ -225,7 +223,7 @@ def test_a_writer_that_stands_between_log_and_queue_is_no_finding(tmp_path):
     opened, writer = threading.Event(), threading.Thread(target=write)
     writer.start()
     try:
-        assert opened.wait(patience_s(30))
+        wait_for_event(opened, "the store of the writer", idle_s=30)
         for _ in range(8):
             report = check_store(root)
             assert report.is_clean, [str(finding) for finding in report.findings]
@@ -326,15 +324,19 @@ def test_a_file_that_must_not_be_opened_counts_as_gone(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv, as root")
 @pytest.mark.parametrize("name", ["roll", "real-conf"])
-def test_what_may_not_be_read_is_named_and_nothing_else_is_concluded_from_it(tmp_path, name):
+def test_what_may_not_be_read_is_named_and_nothing_else_is_concluded_from_it(start_child, tmp_path, name):
     root = golden.extract(name, tmp_path)
     rights = {"file-unreadable", "file-permission", "file-owner"}
     known = {finding.code for finding in check_store(root).findings}
     prefix = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     code = (
         "import sys; from pathlib import Path; from seglog.doctor.check.check import check_store\n"
-        "print(*(finding.code for finding in check_store(Path(sys.argv[1])).findings))"
+        "for line in sys.stdin:\n"
+        "    codes = [finding.code for finding in check_store(Path(line.strip())).findings]\n"
+        "    print(*codes, flush=True)"
     )
+    words = [*prefix, sys.executable, "-c", code]
+    checking = start_child(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     places = [
         "commitlog",
         "commitlog/*",
@@ -349,11 +351,9 @@ def test_what_may_not_be_read_is_named_and_nothing_else_is_concluded_from_it(tmp
             continue
         mode = path.stat().st_mode
         path.chmod(0)
-        done = subprocess.run(
-            [*prefix, sys.executable, "-c", code, str(root)], check=True, capture_output=True, text=True
-        )
+        print(root, file=not_none(checking.stdin), flush=True)
+        found = set(not_none(checking.stdout).readline().split())
         path.chmod(mode)
-        found = set(done.stdout.split())
         assert "file-unreadable" in found, path
         assert not found & {"log-hole", "log-empty", "log-tail-lost", "messages-lost", "index-damaged"}, path
         if path.is_file() and name == "roll":  # no table of it leads to what its files hold

@@ -15,7 +15,7 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.index.index import IndexGeometry
 from tests.doctor.check.test_lengths import served
-from tests.doctor.check.test_one_verdict import run
+from tests.support.damage.treatment import run
 from tests.support.material import golden
 from tests.support.material.stores import new_clock
 from tests.support.narrow import not_none

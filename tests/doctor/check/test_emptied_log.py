@@ -13,7 +13,7 @@ from seglog.storage.directory.broker_conf import encode_lengths
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from tests.doctor.check.test_lengths import SEGMENT, log_files
-from tests.doctor.check.test_one_verdict import run
+from tests.support.damage.treatment import run
 from tests.support.material import golden
 from tests.support.material.stores import new_clock
 

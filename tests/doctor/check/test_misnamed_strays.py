@@ -21,13 +21,15 @@ from tests.doctor.check.test_misnamed import codes, own_store, without_lock
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import OpenOptions, new_clock
+from tests.support.rows import every_row
+from tests.support.scale import chance, scaled
 
 NAMES = ("{}.bak", ".{}.Ab3xYz", "{}.1", "copy of {}", "{}~", "log\nfile")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return served(golden.extract("roll", tmp_path_factory.mktemp("whole")))
+def whole():
+    return served(golden.shared("roll"))
 
 
 def rename(path, name="{}.bak"):
@@ -40,10 +42,17 @@ def stray(root):
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
-@pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_of_any_name_loses_nothing(name, number, whole, tmp_path):
-    root = golden.extract("roll", tmp_path)
+def test_a_file_of_any_name_loses_nothing(name, whole, tmp_path):
+    with every_row() as row:
+        for number in chance("any name", name).sample(range(5), scaled(5, 5)):
+            (tmp_path / str(number)).mkdir()
+            with row(number):
+                lose_nothing_of(golden.extract("roll", tmp_path / str(number)), number, name, whole)
+
+
+def lose_nothing_of(root, number, name, whole):
+    """Gives a file of the log another name, looks at the store, repairs it and takes that back."""
     path = log_files(root)[number]
     rename(path, name)
     before = tree_digest(root)

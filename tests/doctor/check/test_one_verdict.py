@@ -9,13 +9,13 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
-from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
 from tests.support.damage.broker_damage import DAMAGES
+from tests.support.damage.treatment import Judged, Treatment, damaged, judged, run, treat, treated
 from tests.support.material import golden
-from tests.support.material.stores import SMALL, SMALL_INDEX, Stores, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.rows import every_row
 
 SIZES = ("--queue-file-bytes", "2000", "--index-division", "500", "2000")
 AS_OPENING = {
@@ -31,60 +31,53 @@ SAVES = {"saves", "keeps"}
 """Words of an action that saves messages, or keeps those behind it."""
 
 
-def run(*arguments):
-    ran = CliRunner().invoke(commands, [str(argument) for argument in arguments])
-    assert ran.exit_code != 70, ran.output
-    return ran.exit_code, ran.stdout
-
-
-def steps(shown):
-    """Returns what the numbered lines of a plan say is done."""
-    lines = [line.lstrip() for line in shown.splitlines() if line.startswith("  ")]
-    return {line.partition(". ")[2].partition(":")[0] for line in lines if line.partition(". ")[0].isdigit()}
-
-
-def judged(root):
+def agreed(said: Judged) -> int:
     """Holds a check of a store against a dry run of a repair; returns the verdict of both."""
-    checked, _shown = run("check", root)
-    planned, shown = run("repair", root)
+    checked = said.check.exit_code
+    if said.dry_run is None:
+        return checked
+    planned, shown = said.dry_run.exit_code, said.dry_run.stdout
     assert (checked == 0) == (planned == 0), shown
     assert not (SAVES & set(shown.split()) and "; 0 messages saved" in shown), shown
     if planned == 0:
         assert shown.startswith("nothing to do")
         assert "left as it is" not in shown
-        assert steps(shown) <= AS_OPENING
+        assert said.dry_run.steps <= AS_OPENING
     return checked
 
 
-def hold(root, *sizes):
+def hold(done: Treatment) -> None:
     """Holds the rule of exit codes for a store, before and after its repair."""
-    judged(root)
-    repaired, shown = run("repair", "--apply", "--yes", *sizes, root)
-    after = judged(root)
-    if repaired in {0, 1}:
-        assert after == repaired, shown
-    if repaired == 0:
-        assert run("put", root, "Probe", "text")[0] == 0
-        assert judged(root) == 0
+    agreed(done.before)
+    after = agreed(done.after)
+    if done.repair.exit_code in {0, 1}:
+        assert after == done.repair.exit_code, done.repair.stdout
+    if done.repair.exit_code == 0:
+        assert done.put is not None
+        assert done.last is not None
+        assert done.put.exit_code == 0
+        assert agreed(done.last) == 0
 
 
-@pytest.mark.parametrize("name", [*golden.golden_names(damaged=False), *golden.golden_names(damaged=True)])
-def test_verdicts_agree_on_stores_of_rocketmq(name, tmp_path):
-    hold(golden.extract(name, tmp_path))
+def test_verdicts_agree_on_stores_of_rocketmq():
+    with every_row() as row:
+        for name in golden.golden_names():
+            with row(name):
+                hold(treated(name))
 
 
-@pytest.mark.parametrize("name", ["d-nocq", "d-nocq-halt", "d-noindex", "d-noindex-halt"])
-def test_verdicts_agree_where_lengths_are_given(name, tmp_path):
-    hold(golden.extract(name, tmp_path), *SIZES)
+def test_verdicts_agree_where_lengths_are_given():
+    with every_row() as row:
+        for name in ("d-nocq", "d-nocq-halt", "d-noindex", "d-noindex-halt"):
+            with row(name):
+                hold(treated(name, *SIZES))
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_verdicts_agree_on_damaged_stores(name, stores: Stores, tmp_path):
-    make, damage, _codes = DAMAGES[name]
-    root = tmp_path / "store"
-    shutil.copytree(stores(make), root)
-    damage(root)
-    hold(root)
+def test_verdicts_agree_on_damaged_stores():
+    with every_row() as row:
+        for name in DAMAGES:
+            with row(name):
+                hold(treated(name))
 
 
 @pytest.mark.parametrize("gone", [("consumequeue", "index"), ("consumequeue", "index", "checkpoint")])
@@ -93,7 +86,7 @@ def test_verdicts_agree_where_all_that_is_made_from_the_log_is_gone(name, gone, 
     root = golden.extract(name, tmp_path)
     for part in gone:
         shutil.rmtree(root / part) if (root / part).is_dir() else (root / part).unlink()
-    hold(root)
+    hold(treat(root))
 
 
 @pytest.mark.parametrize("change", [lambda seal: seal[:0], lambda seal: seal + b"x"], ids=["empty", "longer"])
@@ -105,14 +98,14 @@ def test_verdicts_agree_on_seals(change, is_alone, tmp_path):
     seal.write_bytes(change(seal.read_bytes()))
     if not is_alone:
         shutil.rmtree(root / "consumequeue")
-    hold(root)
+    hold(treat(root))
 
 
 def test_verdicts_agree_where_a_pipe_is_among_the_undo_packs(tmp_path):
     root = golden.extract("roll", tmp_path)
     (root / "seglog" / "undo").mkdir(parents=True)
     os.mkfifo(root / "seglog" / "undo" / "2")
-    hold(root)
+    hold(treat(root))
 
 
 KILLED = """
@@ -146,7 +139,7 @@ def test_an_index_file_may_end_with_a_record_that_is_lost(tmp_path, way):
     os.truncate(last, size)
     command, *words = way
     assert run(command, root, *words)[0] == 0
-    assert judged(root) == 0
+    assert agreed(judged(root)) == 0
     assert run("repair", root)[1].startswith("nothing to do\n")
 
 
@@ -156,16 +149,17 @@ def of_index(rows):
     return sorted(json.dumps({**row, "kind": None}, sort_keys=True) for row in told)
 
 
-@pytest.mark.parametrize("name", [name for name in DAMAGES if "index" in name])
-def test_info_and_check_say_the_same_of_a_damaged_index(name, stores: Stores, tmp_path):
-    make, damage, _codes = DAMAGES[name]
-    root = tmp_path / "store"
-    shutil.copytree(stores(make), root)
-    damage(root)
-    checked = [json.loads(line) for line in run("check", root, "--json")[1].splitlines()]
-    (shown,) = [json.loads(line) for line in run("info", root, "--verify", "--json")[1].splitlines()]
-    assert of_index(checked) == of_index({"kind": None, **row} for row in shown["findings"])
-    assert of_index(checked)
+def test_info_and_check_say_the_same_of_a_damaged_index(tmp_path):
+    with every_row() as row:
+        for name in DAMAGES:
+            if "index" in name:
+                with row(name):
+                    root = damaged(name, tmp_path / name)
+                    checked = treated(name).before.check.lines
+                    (shown,) = map(json.loads, run("info", root, "--verify", "--json")[1].splitlines())
+                    told = of_index({"kind": None, **finding} for finding in shown["findings"])
+                    assert of_index(checked) == told
+                    assert told
 
 
 def test_verdicts_agree_on_op_records_that_settle_no_half_message(tmp_path):
@@ -173,4 +167,4 @@ def test_verdicts_agree_on_op_records_that_settle_no_half_message(tmp_path):
     with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
         store.put("RMQ_SYS_TRANS_HALF_TOPIC", b"half")
         store.put("RMQ_SYS_TRANS_OP_HALF_TOPIC", b"9,", tags="d")
-    assert judged(root) == 1
+    assert agreed(judged(root)) == 1

@@ -11,7 +11,7 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.repair.repair import plan_repair
 from seglog.storage.files.files import RealFiles
 from tests.doctor.check.test_lengths import SEGMENT, log_files
-from tests.doctor.check.test_one_verdict import run
+from tests.support.damage.treatment import run
 from tests.support.material import golden
 from tests.support.material.stores import new_clock
 

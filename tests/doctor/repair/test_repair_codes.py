@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
-import pytest
-
-from seglog.doctor.check.check import check_store
-from seglog.doctor.repair.repair import plan_repair, repair_store
-from seglog.doctor.undo.undo import undo_repair
-from seglog.storage.directory.geometry import FileSizes
-from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.damage.broker_damage import DAMAGES
-from tests.support.material import golden
-from tests.support.material.stores import SMALL_INDEX, Stores, new_clock
+from tests.support.damage.treatment import treated
+from tests.support.rows import every_row
 
-INDEX_ONLY = FileSizes(index=SMALL_INDEX["index_geometry"])
-"""What a damage that takes every queue file leaves to be told: stores of ours tell the rest themselves."""
 NOT_MENDED = {
     "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
     "log-length-unknown": "nobody but the operator knows the length",
@@ -52,56 +41,40 @@ SETTLED_FIRST = {"undo-unfinished", "undo-unsound", "erase-unfinished", "erase-u
 """Codes of what a repair settles first; tests/cli/doctor/test_undo_packs and test_erase_journal show them."""
 
 
-def wrong(root):
-    report = check_store(root, clock=new_clock())
-    return {finding.code for finding in report.findings if finding.severity is not Severity.NOTE}
-
-
-def damaged(name, stores, tmp_path):
-    make, damage, codes = DAMAGES[name]
-    root = tmp_path / "store"
-    shutil.copytree(stores(make), root)
-    damage(root)
-    return root, codes
-
-
 MENDED = [name for name, (_make, _damage, codes) in DAMAGES.items() if not codes & NOT_MENDED.keys()]
-
-
-@pytest.mark.parametrize("name", MENDED)
-def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back(name, stores: Stores, tmp_path):
-    root, _codes = damaged(name, stores, tmp_path)
-    files, before = RealFiles(), golden.tree_digest(root)
-    plan, pack = repair_store(files, root, new_clock(), lambda _plan: True, INDEX_ONLY)
-    assert plan.left == []
-    assert wrong(root) == set()
-    assert not plan_repair(files, root, new_clock(), INDEX_ONLY).changes
-    if pack is not None:
-        undo_repair(files, root)
-    assert golden.tree_digest(root) == before
-
-
 LEFT = [name for name in DAMAGES if name not in MENDED and name not in {
     "a pipe in the log", "a checkpoint that is a folder", "the log",
 }]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LEFT)
-def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays(name, stores: Stores, tmp_path):
-    root, codes = damaged(name, stores, tmp_path)
-    plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, INDEX_ONLY)
-    stays = wrong(root)
-    assert stays <= codes & NOT_MENDED.keys()
-    of_the_disk = {"file-permission", "seal-rot-unused", "seal-unreadable"}
-    assert {finding.code for finding in plan.left} == stays - of_the_disk
+def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back():
+    with every_row() as row:
+        for name in MENDED:
+            with row(name):
+                done = treated(name)
+                assert done.repair.plan["left"] == []
+                assert done.after.check.wrong == set()
+                assert done.after.dry_run is not None
+                assert done.after.dry_run.stdout == "nothing to do\n"
+                assert not done.not_undone
 
 
-def test_a_store_without_its_log_is_left_alone(stores: Stores, tmp_path):
-    root, _codes = damaged("the log", stores, tmp_path)
-    before = golden.tree_digest(root)
-    plan = plan_repair(RealFiles(), root, new_clock(), INDEX_ONLY)
-    assert ([finding.code for finding in plan.left], plan.changes) == (["log-empty"], [])
-    assert golden.tree_digest(root) == before
+def test_what_no_repair_mends_is_named_by_its_plan_and_nothing_else_stays():
+    with every_row() as row:
+        for name in LEFT:
+            with row(name):
+                done = treated(name)
+                stays = done.after.check.wrong
+                assert stays <= DAMAGES[name][2] & NOT_MENDED.keys()
+                assert {finding["code"] for finding in done.repair.plan["left"]} == stays
+                assert not done.not_undone
+
+
+def test_a_store_without_its_log_is_left_alone():
+    done = treated("the log")
+    assert [finding["code"] for finding in done.repair.plan["left"]] == ["log-empty"]
+    assert done.repair.actions == []
+    assert not done.written
 
 
 def test_every_code_is_mended_or_has_a_reason():

@@ -13,9 +13,10 @@ from seglog.doctor.repair.repair import repair_store
 from seglog.storage.files.files import RealFiles
 from seglog.storage.store import MessageStore
 from tests.support.damage.damage import Blow
-from tests.support.damage.subjects import make_subject
-from tests.support.material.stores import SMALL, SMALL_INDEX, copy_store, new_clock, served
-from tests.support.scale import scaled
+from tests.support.damage.subjects import shared_subject
+from tests.support.machine.shared import copy_tree
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock, served
+from tests.support.scale import chance, scaled
 
 EACH = 25
 KINDS = ["flip", "overwrite", "zero", "copy within", "cut", "append", "delete", "rename", "copy over"]
@@ -79,27 +80,25 @@ def test_the_index_that_a_log_of_another_life_left_changes_no_tag(put_right, tmp
     assert log_of(root) == before
 
 
-@pytest.fixture(scope="module", params=["own killed", "roll", "real-conf"])
-def subject(request, tmp_path_factory):
-    return make_subject(request.param, tmp_path_factory.mktemp("subject"))
-
-
-def damage_index(root, chance):
+def damage_index(root, draw):
     """Damages files of the index, and no others; returns what was done."""
     blows = [
-        Blow(chance.choice(KINDS), chance.random(), chance.random(), chance.choice([1, 4, 20, 300, 3000]))
-        for _ in range(chance.choice([1, 1, 3]))
+        Blow(draw.choice(KINDS), draw.random(), draw.random(), draw.choice([1, 4, 20, 300, 3000]))
+        for _ in range(draw.choice([1, 1, 3]))
     ]
     return [blow.apply(root / "index") for blow in blows]
 
 
+@pytest.mark.parametrize("name", ["own killed", "roll", "real-conf"])
 @pytest.mark.parametrize("put_right", [repaired, opened])
-def test_damage_to_the_index_alone_changes_no_record(subject, put_right, memory_path: Path):
+def test_damage_to_the_index_alone_changes_no_record(name, put_right, memory_path: Path):
+    subject = shared_subject(name)
     with MessageStore.open(subject.root, read_only=True) as store:
         end, whole = store.max_phy_offset, served(store)
     wanted = b"".join(content for _name, content in sorted(log_of(subject.root).items()))[:end]
-    for seed in range(scaled(EACH, 1000)):
-        copy = copy_store(subject.root, memory_path / "store")
+    draws = chance("damage to the index", name, put_right.__name__)
+    for seed in (draws.randrange(1 << 32) for _ in range(scaled(EACH, 1000))):
+        copy = copy_tree(subject.root, memory_path / "store")
         told = damage_index(copy, random.Random(f"index {seed}"))
         put_right(copy)
         found = b"".join(content for _name, content in sorted(log_of(copy).items()))[:end]

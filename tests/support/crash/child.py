@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 from seglog.errors import SeglogError
 from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
+from tests.support.machine.children import child
+from tests.support.machine.patience import wait_for_end
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -23,9 +26,9 @@ class Child:
 
     def __init__(self, store: Path, **options: Any) -> None:
         command = [sys.executable, "-m", "tests.support.crash.child", str(store), json.dumps(options)]
-        self.process = subprocess.Popen(
-            command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+        self._started = ExitStack()
+        self.process = self._started.enter_context(child(command, cwd=_ROOT, **pipes))
         self.opened = self._answer()
 
     def __enter__(self) -> Self:
@@ -43,13 +46,12 @@ class Child:
 
     def kill(self) -> None:
         """Ends the process with SIGKILL, if it has not ended."""
-        self.process.kill()
-        self.process.communicate()
+        self._started.close()
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"the child ended with {self.process.wait()}"
+        assert line, f"the child ended with {wait_for_end(self.process)}"
         answer: dict[str, Any] = json.loads(line)
         return answer
 

@@ -14,6 +14,7 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE
 from seglog.storage.store import MessageStore
+from tests.support.machine.shared import copy_tree
 from tests.support.material.stores import new_clock
 
 SECTOR_BYTES: Final = 512
@@ -161,7 +162,7 @@ def suffer(subject: Subject, copy: Path, chance: random.Random, kind: str | None
         chance: Decides everything.
         kind: A key of :data:`KINDS`; drawn if None.
     """
-    shutil.copytree(subject.root, copy)
+    copy_tree(subject.root, copy)
     kind = kind or chance.choice(sorted(KINDS))
     outcome = Outcome(KINDS[kind](subject, copy, chance))
     outcome.hit = subject.hits(copy)

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.support.damage.subjects import SUBJECTS, make_subject
-from tests.support.damage.trial import KIND_NAMES, REFUSED, REPAIRED, Patient, Trial, try_damage
+from tests.support.damage.subjects import SUBJECTS
+from tests.support.damage.trial import KIND_NAMES, REFUSED, REPAIRED, Trial, shared_patient, try_damage
 from tests.support.damage.unseen import COPIES, DUE, EARLIER, FRONT, IDLE, NO_CHECKSUM, VALUES
 
 EACH: Final = {name: 12 if name == "real-conf" else 60 for name in SUBJECTS}
@@ -44,14 +44,13 @@ class Piece:
         return f"{self.number:03d}-{self.store.replace(' ', '-')}.json"
 
     def run(self, folder: Path, most: int | None = None) -> list[Trial]:
-        """Makes the store and tries its seeds, in an empty folder.
+        """Tries its seeds.
 
         Args:
-            folder: It is left with the store.
+            folder: Where the damaged stores are, one after the other.
             most: How many seeds, the first ones; all if not given.
         """
-        (folder / "store").mkdir()
-        patient = Patient.of(self.store, make_subject(self.store, folder / "store"))
+        patient = shared_patient(self.store)
         return [try_damage(patient, folder / str(seed), seed) for seed in self.seeds[:most]]
 
     def run_once(self, results: Path) -> list[Trial]:

@@ -33,6 +33,7 @@ from seglog.storage.overlay.queue_overlay import is_message
 from seglog.storage.small_files.attic import ATTIC, iter_kept
 from seglog.storage.store import MessageStore
 from tests.support.damage.campaign import COMPACTED, Key, Stored, Subject, read_records
+from tests.support.machine.shared import copy_tree
 from tests.support.material.stores import new_clock, read_all
 
 _OTHERS: Final = 6
@@ -137,7 +138,7 @@ def opened_then_repaired(
         What the draft of the repair serves, the message left out, and what the opening wrote over: did not
         keep, or had no reason to change.
     """
-    shutil.copytree(damaged, copy)
+    copy_tree(damaged, copy)
     try:
         with suppress(SeglogError), MessageStore.open(copy, clock=new_clock(), create=False) as store:
             store.put(_PUT, b"a message", tags="TagOfIt", keys="key-of-it")

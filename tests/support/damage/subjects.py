@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,7 @@ from seglog.storage.format.record.sys_flag import (
 )
 from seglog.storage.store import MessageStore
 from tests.support.damage.campaign import COMPACTED, Subject
+from tests.support.machine.shared import once
 from tests.support.material import golden
 from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, fill, new_clock
 
@@ -31,6 +34,19 @@ SUBJECTS: Final = ("own killed", "own with record CRC", "own of every kind", "ro
 _OWN_SIZES: Final = FileSizes(QUEUE_FILE_BYTES, IndexGeometry(50, 200))
 _GOLDEN_SIZES: Final = FileSizes(2000, IndexGeometry(500, 2000))
 _BROKER_SIZES: Final = FileSizes(2000, IndexGeometry(100, 400), 1 << 20)
+
+
+@functools.cache
+def shared_subject(name: str) -> Subject:
+    """Returns one of :data:`SUBJECTS`, made once for all tests of a run: for reading only."""
+
+    def make(folder: Path) -> None:
+        (folder / "made").mkdir()
+        (folder / "subject").write_bytes(pickle.dumps(make_subject(name, folder / "made")))
+
+    # Written by a process of this run.
+    made: Subject = pickle.loads((once(f"subject {name}", make) / "subject").read_bytes())  # noqa: S301
+    return made
 
 
 def make_subject(name: str, folder: Path) -> Subject:

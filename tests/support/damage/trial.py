@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 from dataclasses import dataclass
@@ -37,8 +38,10 @@ from tests.support.damage.laws import (
     served_by,
     served_otherwise,
 )
+from tests.support.damage.subjects import shared_subject
 from tests.support.damage.unproven import left_to_operator
 from tests.support.damage.unseen import COPIES, why_unseen
+from tests.support.machine.shared import copy_tree, value_once
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import new_clock
 
@@ -119,12 +122,18 @@ class Patient:
         return cls(name, subject, _said(report), left, report.min_phy_offset)
 
 
+@functools.cache
+def shared_patient(name: str) -> Patient:
+    """Returns one of the stores of the campaign, made and checked once for all tests of a run."""
+    return value_once(f"patient {name}", lambda: Patient.of(name, shared_subject(name)))
+
+
 def damage(patient: Patient, copy: Path, seed: int) -> tuple[str, Outcome]:
     """Makes a copy of the store and damages it; returns the kind of damage and what it hit.
 
     Each kind comes as often as any other: the seed decides it.
     """
-    shutil.copytree(patient.subject.root, copy)
+    copy_tree(patient.subject.root, copy)
     kind = KIND_NAMES[seed % len(KIND_NAMES)]
     # Numbers in a row are no independent seeds, a text with them is.
     chance = random.Random(f"{patient.name} {seed}")
@@ -148,7 +157,7 @@ def try_damage(patient: Patient, copy: Path, seed: int) -> Trial:
         broken.append("unseen")
     asked = Questions.about(subject, outcome.hit, random.Random(f"asked {patient.name} {seed}"))
     seen_before = before_repair(subject, copy, asked, report) if seed % _LAWS == 0 else None
-    damaged = shutil.copytree(copy, copy.with_name(f"{copy.name}-damaged"))
+    damaged = copy_tree(copy, copy.with_name(f"{copy.name}-damaged"))
     may_stay = left_to_operator(subject.root, damaged)
     plan, pack = repair_store(files, copy, clock, lambda _plan: True, subject.sizes)
     broken += [f"law d, changed: {name}" for name in log_changed(subject, damaged, copy)]
