@@ -12,6 +12,7 @@ from seglog.spark.compact.policy import Policy
 from seglog.storage.files.files import RealFiles
 from tests.support.local_runner import LocalRunner, RepeatingRunner
 from tests.support.material.compactions import STEP_MS, assert_survived, fill_random, survivors
+from tests.support.narrow import not_none
 
 POLICIES = {
     "Prices": Policy(compact=True, delete_retention_ms=50 * STEP_MS),
@@ -44,7 +45,7 @@ def test_a_compaction_whose_tasks_run_again_makes_the_same_store(tmp_path, times
             clock=VirtualClock(filled.now_ms),
             draw=lambda _bits: 4711,
         )
-        plans[root] = job.apply().plan
+        plans[root] = not_none(job.apply().plan)
     assert repeating.repeated >= 8
     assert plans[filled.root].dropped == plans[twin].dropped > 0
     assert bytes_of(filled.root) == bytes_of(twin)
