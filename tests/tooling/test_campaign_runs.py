@@ -1,0 +1,207 @@
+"""A campaign notes what has run, continues where it was stopped, and says in one file how it ended."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.campaign.journal import file_of
+from tests.support.campaign.state import Run, State, summary_of
+from tests.support.machine.patience import patience_s
+from tests.support.rows import every_row
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = Run("0a" * 20, "usual", "0a0a")
+CONFTEST = """
+from tests.support.machine.whole_files import WholeFiles
+
+def pytest_xdist_make_scheduler(config, log):
+    return WholeFiles(config, log)
+"""
+WRONG_ONCE = """
+from pathlib import Path
+def test_wrong_once():
+    second = Path(__file__).parent / "second"
+    assert second.exists(), second.touch()
+def test_right(): pass
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_a.py").write_text("def test_one(): pass\ndef test_two(): pass\n")
+    (tmp_path / "test_b.py").write_text(WRONG_ONCE)
+    (tmp_path / "test_c.py").write_text("import pytest\n@pytest.mark.skip\ndef test_skipped(): pass\n")
+    return tmp_path
+
+
+def run_tests(folder, journal, *words):
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.support.campaign.journal",
+        ]
+        + ["--journal", str(journal), *words],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=patience_s(60),
+        check=False,
+    )
+    return ran.returncode
+
+
+@pytest.mark.parametrize("jobs", ["0", "2"])
+def test_files_that_passed_are_left_out_of_the_next_run_and_those_that_failed_are_not(jobs, tree):
+    state = State(tree / "state", RUN)
+    assert run_tests(tree, state.journal("tests"), "-n", jobs) == 1
+    part = state.part("tests")
+    assert part.files_to_skip() == {"test_a.py", "test_c.py"}
+    assert [line["test"] for line in part.failures()] == ["test_b.py::test_wrong_once"]
+    assert "AssertionError" in part.failures()[0]["error"]
+    ignored = [f"--ignore={file}" for file in part.files_to_skip()]
+    assert run_tests(tree, state.journal("tests"), "-n", jobs, *ignored) == 0
+    part = state.part("tests")
+    assert part.files_to_skip() == {"test_a.py", "test_b.py", "test_c.py"}
+    assert (part.failures(), [line["test"] for line in part.flaky()]) == ([], ["test_b.py::test_wrong_once"])
+    assert {name: part.summary()[name] for name in ("passed", "failed", "skipped")} == {
+        "passed": 4,
+        "failed": 0,
+        "skipped": 1,
+    }
+
+
+def test_a_run_whose_time_is_up_ends_after_a_file_and_the_rest_is_left(tree):
+    for number in range(20):
+        (tree / f"test_d{number:02}.py").write_text("def test_one(): pass\ndef test_two(): pass\n")
+    state = State(tree / "state", RUN)
+    assert run_tests(tree, state.journal("tests"), "-n", "1", "--until", str(time.time())) == 2
+    done = state.part("tests").files_to_skip()
+    assert 1 <= len(done) < 10
+    assert not {file_of(test) for test in state.part("tests").outcomes} - done - {"test_b.py"}
+
+
+def test_a_test_that_ends_its_process_is_a_failure_and_its_file_is_known(tree):
+    (tree / "test_b.py").write_text("import os\ndef test_ends(): os._exit(3)\ndef test_behind(): pass\n")
+    state = State(tree / "state", RUN)
+    run_tests(tree, state.journal("tests"), "-n", "2")
+    part = state.part("tests")
+    assert [line["test"] for line in part.failures()] == ["test_b.py::test_ends"]
+    assert part.outcomes["test_b.py::test_behind"]["outcome"] == "passed"
+
+
+def test_a_file_that_cannot_be_collected_is_a_failure(tree):
+    (tree / "test_b.py").write_text("import no_such_module_of_ours\n")
+    state = State(tree / "state", RUN)
+    run_tests(tree, state.journal("tests"), "-n", "0")
+    assert [line["test"] for line in state.part("tests").failures()] == ["test_b.py"]
+
+
+def test_only_a_campaign_of_the_same_commit_size_and_seed_is_continued(tmp_path):
+    State(tmp_path, RUN).note("tests", file="tests/test_a.py")
+    assert State(tmp_path, RUN).part("tests").done == {"tests/test_a.py"}
+    with every_row() as row:
+        for other in (
+            Run("0b" * 20, RUN.size, RUN.seed),
+            Run(RUN.commit, "full", RUN.seed),
+            Run(RUN.commit, RUN.size, "0b0b"),
+        ):
+            with row(other):
+                state = State(tmp_path, other)
+                assert not state.is_continued
+                assert state.part("tests").done == set()
+                state.note("tests", file="tests/test_a.py")
+
+
+def test_the_line_that_a_killed_run_did_not_finish_is_passed_over(tmp_path):
+    state = State(tmp_path, RUN)
+    state.note("tests", file="tests/test_a.py")
+    with state.journal("tests").open("a") as out:
+        out.write('{"file": "tests/te')
+    assert state.part("tests").done == {"tests/test_a.py"}
+
+
+def test_the_summary_names_parts_failures_and_what_is_left(tmp_path):
+    state = State(tmp_path, RUN)
+    said = {"seconds": 1.5, "is_late": False}
+    state.note("tests", test="a.py::b", outcome="failed", error="wrong", **said)
+    state.note("tests", test="a.py::c", outcome="failed", error="late", **said)
+    state.note("tests", test="a.py::c", outcome="passed", error=None, **said)
+    state.note("tests", part_seconds=3.0, complete=True)
+    state.note("twin", part_seconds=2.0, complete=False)
+    summary = summary_of(RUN, "2026-11-29", {name: state.part(name) for name in ("tests", "twin", "perf")})
+    assert summary["commit"] == RUN.commit
+    assert not summary["complete"]
+    counts = {"passed": 1, "failed": 1, "skipped": 0, "seconds": 3}
+    assert summary["parts"]["tests"] == {"complete": True, **counts}
+    assert [name for name, part in summary["parts"].items() if not part["complete"]] == ["twin", "perf"]
+    assert [(one["part"], one["test"]) for one in summary["failures"]] == [("tests", "a.py::b")]
+    assert [(one["test"], one["error"]) for one in summary["flaky"]] == [("a.py::c", "late")]
+
+
+def test_parts_are_listed_and_an_unknown_one_is_refused():
+    words = [sys.executable, ROOT / "tools" / "campaign"]
+    listed = subprocess.run([*words, "--list"], capture_output=True, text=True, check=True)
+    assert {"tests", "twin", "interop", "sanitize"} < set(listed.stdout.split())
+    refused = subprocess.run([*words, "--part", "none"], capture_output=True, text=True, check=False)
+    assert (refused.returncode, "no such part: none; there are tests, interop" in refused.stderr) == (2, True)
+
+
+def changed_tests(*words):
+    ran = subprocess.run(
+        [sys.executable, ROOT / "tools" / "changed-tests", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.returncode, ran.stdout.split(), ran.stderr
+
+
+def test_quick_tests_are_those_of_the_room_and_the_quick_ones_above():
+    units = ["tests/storage/format", "tests/storage/reads/test_get.py", "tests/client", "tests/test_clock.py"]
+    with every_row() as row:
+        for room, wanted in {
+            "doctor": {"tests/doctor", "tests/damage", "tests/test_clock.py"},
+            "storage/reads": {"tests/storage/reads", "tests/storage/format", "tests/client", "tests/test_clock.py"},
+            "client": {"tests/client", "tests/test_clock.py"},
+            "clock": set(units),
+        }.items():  # fmt: skip
+            with row(room):
+                code, paths, _ = changed_tests("--room", room, "--units", *units)
+                assert (code, set(paths)) == (0, wanted)
+
+
+def test_a_room_that_there_is_not_and_a_commit_that_there_is_not_are_refused():
+    code, _, said = changed_tests("--room", "nowhere")
+    assert (code, "there is no room nowhere" in said) == (2, True)
+    code, _, said = changed_tests("--since", "no-such-commit")
+    assert (code, "git diff" in said) == (1, True)
+
+
+def test_a_campaign_runs_no_part_after_its_time_and_writes_that_it_is_left(tmp_path):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--shared", ROOT, clone], check=True)
+    ran = subprocess.run(
+        [sys.executable, clone / "tools" / "campaign", "--minutes", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 3, ran.stderr
+    assert "left to run: tests, interop, twin" in ran.stdout
+    summary = json.loads((clone / "tests" / "campaign.json").read_text())
+    assert not summary["complete"]
