@@ -127,7 +127,7 @@ campaign: test-tools $(DEV) ## Run everything at the usual size, resumable; writ
 # what recovers, reads and writes, and the campaign all that reaches a kernel (tests/tooling/test_twin.py); formats
 # are below the kernels, but for some of their tests.
 OF_KERNELS := $(addprefix tests/storage/kernels/test_,gather.py pending_record.py walk.py)
-TWIN := $(OF_KERNELS) tests/storage/recovery tests/storage/reads/test_get.py tests/storage/writes/test_put.py \
+TWIN := $(OF_KERNELS) $(addprefix tests/storage/,recovery reads writes/test_put.py) \
     tests/fuzz/test_decoders.py
 TWIN_ALL := $(filter-out tests/storage/format tests/storage/kernels,$(patsubst %/,%,$(wildcard tests/storage/*/))) \
     $(OF_KERNELS) $(addprefix tests/storage/format/,queue/test_compaction.py queue/test_compaction_files.py \

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from seglog.storage.store import MessageStore
+from tests.support import scale
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock, served
-from tests.support.scale import scaled
+from tests.support.scale import chance, scaled
 
 MESSAGES = 40
 
@@ -28,7 +27,7 @@ def store(tmp_path_factory):
 def bits(files):
     every = [(path, data, bit) for path, data in files for bit in range(8 * len(data))]
     count = scaled(700, len(every))
-    return every if count == len(every) else random.Random(3).sample(every, count)
+    return every if count == len(every) else chance("flipped bits").sample(every, count)
 
 
 def check(root, messages, path, data, bit):
@@ -56,5 +55,7 @@ def test_every_flipped_bit_of_one_record_is_seen(store):
     message = messages[3]
     path, data = files[message.phy_offset // SEGMENT_BYTES]
     start = message.phy_offset % SEGMENT_BYTES
-    for bit in range(8 * start, 8 * (start + message.size_bytes), scaled(5, 1)):
+    step = scaled(5, 1)
+    first = 8 * start + scale.start(step, "flipped bits of a record")
+    for bit in range(first, 8 * (start + message.size_bytes), step):
         check(root, messages, path, data, bit)

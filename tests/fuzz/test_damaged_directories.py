@@ -68,7 +68,7 @@ class Covered:
 def covered(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("covered")
     if request.param == "propcrc":
-        root = golden.extract("propcrc", folder)
+        root = golden.shared("propcrc")
     else:
         root = folder / "store"
         store = MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX)
@@ -82,9 +82,9 @@ def covered(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="module", params=["roll", "roll-halt", "tx", "delay", "ipv6", "comp"])
-def uncovered(request, tmp_path_factory):
+def uncovered(request):
     """A store of RocketMQ's without record CRCs."""
-    return golden.extract(request.param, tmp_path_factory.mktemp("uncovered"))
+    return golden.shared(request.param)
 
 
 def damaged_copy(root, folder, damage):

@@ -349,7 +349,7 @@ def in_memory() -> tempfile.TemporaryDirectory[str]:
 
 
 SETTINGS = settings(
-    max_examples=scaled(30, 5000),
+    max_examples=scaled(80, 5000),
     deadline=None,
     phases=set(Phase) - {Phase.explain},
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -17,6 +17,7 @@ from seglog.storage.directory.broker_conf import LENGTHS_FILE
 from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.files import RealFiles
 from tests.support.material.stores import SMALL_INDEX, fill, new_clock
+from tests.support.rows import every_row
 from tests.support.scale import scaled
 
 SEGMENT = 16 << 10
@@ -87,24 +88,29 @@ def test_the_inferred_length_is_the_true_one_or_none(original, drawn):
     assert geometry.segment_size_bytes == SEGMENT or not geometry.is_segment_known
 
 
-@pytest.mark.parametrize(
-    "missing", [numbers for count in (0, 1, 2) for numbers in itertools.combinations(range(FILES), count)]
-)
-def test_the_length_is_known_whichever_files_are_missing(original, missing, tmp_path):
-    kept = [number for number in range(FILES) if number not in missing]
-    damaged(original, tmp_path / "s", {number: number for number in kept}, dict.fromkeys(kept, SEGMENT))
-    geometry = list_store(RealFiles(), tmp_path / "s").geometry
-    assert (geometry.is_segment_known, geometry.segment_size_bytes) == (True, SEGMENT)
+def test_the_length_is_known_whichever_files_are_missing(original, tmp_path):
+    with every_row() as row:
+        for count in (0, 1, 2):
+            for missing in itertools.combinations(range(FILES), count):
+                kept = [number for number in range(FILES) if number not in missing]
+                root = tmp_path / str(missing)
+                damaged(original, root, {number: number for number in kept}, dict.fromkeys(kept, SEGMENT))
+                with row(missing):
+                    geometry = list_store(RealFiles(), root).geometry
+                    assert (geometry.is_segment_known, geometry.segment_size_bytes) == (True, SEGMENT)
 
 
-@pytest.mark.parametrize("number", range(FILES))
-@pytest.mark.parametrize("size", [0, 1, 4096, SEGMENT // 2, SEGMENT - 1, SEGMENT + 1, 2 * SEGMENT])
-def test_the_length_is_known_whatever_one_of_them_has(original, number, size, tmp_path):
+def test_the_length_is_known_whatever_one_of_them_has(original, tmp_path):
     numbers = range(FILES)
-    lengths = {one: size if one == number else SEGMENT for one in numbers}
-    damaged(original, tmp_path / "s", dict(zip(numbers, numbers, strict=True)), lengths)
-    geometry = list_store(RealFiles(), tmp_path / "s").geometry
-    assert (geometry.is_segment_known, geometry.segment_size_bytes) == (True, SEGMENT)
+    with every_row() as row:
+        for size in (0, 1, 4096, SEGMENT // 2, SEGMENT - 1, SEGMENT + 1, 2 * SEGMENT):
+            for number in numbers:
+                lengths = {one: size if one == number else SEGMENT for one in numbers}
+                root = tmp_path / f"{size} {number}"
+                damaged(original, root, dict(zip(numbers, numbers, strict=True)), lengths)
+                with row(size, number):
+                    geometry = list_store(RealFiles(), root).geometry
+                    assert (geometry.is_segment_known, geometry.segment_size_bytes) == (True, SEGMENT)
 
 
 def test_two_empty_files_with_one_missing_between_them_prove_no_length(original, tmp_path):

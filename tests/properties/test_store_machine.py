@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import tempfile
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage
+from tests.support import scale
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
 from tests.support.scale import scaled
 
@@ -307,7 +307,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 StoreMachine.TestCase.settings = settings(
     max_examples=scaled(100, 4000),
-    stateful_step_count=scaled(25, 60),
+    stateful_step_count=60 if scale.is_full() else 25,
     deadline=None,
     report_multiple_bugs=False,
     suppress_health_check=[HealthCheck.too_slow],
@@ -317,11 +317,11 @@ TestStoreMachine = StoreMachine.TestCase
 
 def test_a_long_run_of_random_puts_and_crashes_keeps_everything():
     """The same machine by hand, for as many messages as the search never has time for."""
-    chance = random.Random(5)
+    chance = scale.chance("a long run")
     machine = StoreMachine()
     machine.create(record_crc=True)
     names = [("A", 0), ("A", 1), ("B", 0)]
-    for step in range(scaled(200, 20_000)):
+    for step in range(scaled(800, 20_000)):
         body = chance.randbytes(chance.randrange(200))
         machine.put(chance.choice(names), body, chance.choice([None, "TagA"]), Durability.ASYNC)
         if step % 60 == 59:

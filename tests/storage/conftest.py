@@ -1,7 +1,9 @@
-"""A small store at a virtual clock, opened as often as a test likes and closed at its end."""
+"""A small store at a virtual clock, opened as often as a test likes and closed at its end; folders."""
 
 from __future__ import annotations
 
+import itertools
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Unpack
@@ -10,7 +12,33 @@ import pytest
 
 from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
+from tests.support.machine.memory_folder import in_memory
 from tests.support.material.stores import SMALL, SMALL_INDEX, OpenOptions, OpenStore, new_clock
+
+
+class Folders:
+    """Makes folders within one."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._numbers = root, itertools.count()
+
+    def mktemp(self, name: str) -> Path:
+        """Makes an empty folder that no other call returns."""
+        made = self._root / f"{name}-{next(self._numbers)}"
+        made.mkdir()
+        return made
+
+
+@pytest.fixture(scope="module")
+def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
+    """Folders for all tests of a module; they are in memory where those of a test are (``tmp_path``)."""
+    is_asked = request.config.getoption("in_memory") and not request.node.get_closest_marker("on_disk")
+    memory = in_memory(request.node.nodeid) if is_asked else None
+    if memory is None:
+        yield Folders(tmp_path_factory.mktemp("module"))
+    else:
+        with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as name:
+            yield Folders(Path(name))
 
 
 @pytest.fixture

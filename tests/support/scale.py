@@ -13,6 +13,7 @@ import contextlib
 import enum
 import functools
 import hashlib
+import itertools
 import os
 import random
 import subprocess
@@ -110,6 +111,20 @@ def chance(*names: object) -> random.Random:
 def start(step: int, *names: object) -> int:
     """Returns where a walk in steps begins, below the width of a step: each commit looks at other places."""
     return seed_number(*names) % step
+
+
+def strides(first: int, usual: int, full: int, *names: object) -> Iterator[int]:
+    """Yields places without end: the first one, and from then on every so many.
+
+    Args:
+        first: Where a walk begins.
+        usual: How wide the steps are; those of the gate are four times as wide.
+        full: How wide they are where there is no limit.
+        names: What tells this walk from others: where its second place is follows from the seed.
+    """
+    step = full if is_full() else usual * (_GATE_DIVISOR if is_gate() else 1)
+    yield first
+    yield from itertools.count(first + 1 + start(step, *names), step)
 
 
 @contextlib.contextmanager

@@ -13,9 +13,11 @@ from seglog import MessageStore, VirtualClock
 from seglog.storage.files.files import RealFiles
 from seglog.storage.survey.store_survey import survey
 from tests.support.audits import audit, audit_as_survey, write_log
-from tests.support.material.golden import config_names, extract, golden_names
+from tests.support.material.golden import config_names, golden_names, shared
 from tests.support.material.mixed import fill_mixed
 from tests.support.material.records import Record, pack_log
+from tests.support.rows import every_row
+from tests.support.scale import chance, is_gate, scaled
 
 SEGMENT_BYTES = 16384
 SPLIT_BYTES = (1024, 5000, 65536)
@@ -23,32 +25,38 @@ QUEUE_FOLDERS = ("consumequeue", "batchconsumequeue")
 LARGE = {"big": (500_000, 8 << 20), "broker-store": (65536, 64 << 20)}
 
 
-@pytest.mark.parametrize("name", [*golden_names(), *config_names()])
-def test_audit_agrees_with_the_survey_of_a_real_store(name, tmp_path):
-    report = audit_as_survey(extract(name, tmp_path), *LARGE.get(name, SPLIT_BYTES))
-    assert report.walked_again == 0
-    if name in golden_names(damaged=False):
-        assert report.is_clean
+def test_audit_agrees_with_the_survey_of_a_real_store():
+    with every_row() as row:
+        for name in (*golden_names(), *config_names()):
+            with row(name):
+                splits: tuple[int, ...] = LARGE.get(name, SPLIT_BYTES)
+                if is_gate():
+                    splits = (chance("splits of", name).choice(splits),)
+                report = audit_as_survey(shared(name), *splits)
+                assert report.walked_again == 0
+                if name in golden_names(damaged=False):
+                    assert report.is_clean
 
 
-@pytest.mark.parametrize(
-    ("name", "split_bytes"),
-    [
-        ("d-bodyflip-first", 1024),
-        ("d-magic", 5000),
-        ("d-nocq", 65536),
-        ("d-cqgarbage", 1024),
-        ("d-trunclast", 1024),
-    ],
+DAMAGED = (
+    ("d-bodyflip-first", 1024),
+    ("d-magic", 5000),
+    ("d-nocq", 65536),
+    ("d-cqgarbage", 1024),
+    ("d-trunclast", 1024),
 )
-def test_damage_is_never_clean(name, split_bytes, tmp_path):
-    report = audit(extract(name, tmp_path), split_bytes)
-    assert not report.is_clean
 
 
-def test_without_checksums_a_flipped_body_passes_as_it_does_in_the_survey(tmp_path):
-    root = extract("d-bodyflip-first", tmp_path)
-    assert audit_as_survey(root, *SPLIT_BYTES, verify=False).is_clean
+def test_damage_is_never_clean():
+    with every_row() as row:
+        for name, split_bytes in DAMAGED:
+            with row(name, split_bytes):
+                report = audit(shared(name), split_bytes)
+                assert not report.is_clean
+
+
+def test_without_checksums_a_flipped_body_passes_as_it_does_in_the_survey():
+    assert audit_as_survey(shared("d-bodyflip-first"), *SPLIT_BYTES, verify=False).is_clean
 
 
 def fill(root, message_count, clock, *, seed=0):
@@ -62,15 +70,15 @@ def fill(root, message_count, clock, *, seed=0):
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    root = tmp_path_factory.mktemp("written")
+def written(folders):
+    root = folders.mktemp("written")
     fill(root, 120, VirtualClock())
     return root
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
-    root = tmp_path_factory.mktemp("mixed")
+def mixed(folders):
+    root = folders.mktemp("mixed")
     fill_mixed(root, 90)
     return root
 
@@ -86,7 +94,7 @@ DAMAGES = {
 }
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60, 2000))
 @given(
     damages=st.lists(
         st.tuples(
@@ -103,7 +111,7 @@ DAMAGES = {
     is_mixed=st.booleans(),
 )
 def test_audit_agrees_with_the_survey_of_any_damaged_store(
-    written, mixed, tmp_path_factory, damages, split_bytes, kept, is_declared, is_mixed
+    written, mixed, folders, damages, split_bytes, kept, is_declared, is_mixed
 ):
     origin = mixed if is_mixed else written
     folders = {"commitlog", *kept} | ({"config"} if is_declared else set())
@@ -120,7 +128,7 @@ def test_audit_agrees_with_the_survey_of_any_damaged_store(
             files[path] = damaged[: len(content)]
         if not any(path.parts[0] == "commitlog" for path in files):
             return
-    root = tmp_path_factory.mktemp("damaged")
+    root = folders.mktemp("damaged")
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)
@@ -128,6 +136,7 @@ def test_audit_agrees_with_the_survey_of_any_damaged_store(
     shutil.rmtree(root)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("pause_ms", [0, 1, 1000], ids=lambda pause_ms: f"{pause_ms} ms later")
 @pytest.mark.parametrize("cut_at", [5, 40, 90], ids=lambda cut_at: f"cut before record {cut_at}")
 @pytest.mark.parametrize("is_mixed", [False, True], ids=["plain queues", "all kinds"])
@@ -173,18 +182,23 @@ AROUND = {
 WHERE = {"size": 0, "magic": 5, "phy offset": 35, "body crc": 9, "body": 100, "last byte": -1}
 
 
-@pytest.mark.parametrize("shift", AROUND.values(), ids=AROUND)
-@pytest.mark.parametrize("where", WHERE.values(), ids=WHERE)
-def test_damage_around_a_border_is_one_hole(shift, where, tmp_path):
-    log = bytearray(log_with_record_at(BORDER + shift))
+def test_damage_around_a_border_is_one_hole(tmp_path):
     size = len(replace(BEFORE, body=b"x" * 400).pack())
-    log[BORDER + shift + where % size] ^= 0x40
-    write_log(tmp_path, bytes(log), SEGMENT_BYTES)
-    report = audit_as_survey(tmp_path, BORDER)
-    assert [(hole.phy_offset, hole.size_bytes) for hole in report.holes] == [(BORDER + shift, size)]
-    assert report.records == 6
-    # A split cannot know that a record of the one before ends a byte behind its start, right at the damage.
-    assert report.walked_again == (1 if shift == 1 else 0)
+    with every_row() as row:
+        for around, shift in AROUND.items():
+            for field, where in WHERE.items():
+                root = tmp_path / around / field
+                log = bytearray(log_with_record_at(BORDER + shift))
+                log[BORDER + shift + where % size] ^= 0x40
+                write_log(root, bytes(log), SEGMENT_BYTES)
+                with row(around, field):
+                    report = audit_as_survey(root, BORDER)
+                    holes = [(hole.phy_offset, hole.size_bytes) for hole in report.holes]
+                    assert holes == [(BORDER + shift, size)]
+                    assert report.records == 6
+                    # A split cannot know that a record of the one before ends a byte behind its start,
+                    # right at the damage.
+                    assert report.walked_again == (1 if shift == 1 else 0)
 
 
 @pytest.mark.parametrize("shift", AROUND.values(), ids=AROUND)

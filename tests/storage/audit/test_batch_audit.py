@@ -27,8 +27,8 @@ both_kinds = pytest.mark.parametrize(("folder", "layout"), [BATCH, LMQ], ids=["b
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    root = tmp_path_factory.mktemp("mixed")
+def written(folders):
+    root = folders.mktemp("mixed")
     fill_mixed(root, 140)
     return root
 

@@ -21,14 +21,14 @@ LOG, QUEUE = "compaction/compactionLog/C/0", "compaction/compactionCq/C/0"
 
 
 @pytest.fixture(scope="module", params=[compacted, compacted_once], ids=["never compacted", "compacted"])
-def whole(request, tmp_path_factory):
-    return request.param(tmp_path_factory.mktemp("whole") / "store")
+def whole(request, folders):
+    return request.param(folders.mktemp("whole") / "store")
 
 
 @pytest.fixture(scope="module", params=[compacted, compacted_once], ids=["never compacted", "compacted"])
-def without_front(request, tmp_path_factory):
+def without_front(request, folders):
     """A store of which retention took the first file of the commit log, and no more than that."""
-    root = request.param(tmp_path_factory.mktemp("cut") / "store")
+    root = request.param(folders.mktemp("cut") / "store")
     (root / "commitlog" / f"{0:020d}").unlink()
     MessageStore.open(root, clock=new_clock()).close()
     return root
@@ -129,6 +129,7 @@ def test_a_record_crc_goes_over_an_index_that_has_other_keys(whole, tmp_path):
     assert read(root) == read(whole)
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("mended_by", [opened, repaired])
 @pytest.mark.parametrize("bit", range(0, 64, 5))
 def test_a_unit_that_leads_elsewhere_changes_no_record(whole, mended_by, bit, tmp_path):

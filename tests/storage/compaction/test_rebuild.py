@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ from seglog.storage.store import MessageStore
 from tests.support.damage.broker_damage import compacted, compacted_once
 from tests.support.material.sealed import flip
 from tests.support.material.stores import copy_store, new_clock
+from tests.support.scale import chance, is_gate
 
 
 def zeros(path):
@@ -37,9 +39,9 @@ DAMAGES = {
 
 
 @pytest.fixture(scope="module", params=["the log's front is gone", "the log is whole", "compacted"])
-def whole(request, tmp_path_factory):
+def whole(request, folders):
     make = compacted_once if request.param == "compacted" else compacted
-    root = make(tmp_path_factory.mktemp("whole") / "store")
+    root = make(folders.mktemp("whole") / request.param)
     if request.param == "the log's front is gone":
         (root / "commitlog" / f"{0:020d}").unlink()
         MessageStore.open(root, clock=new_clock()).close()
@@ -68,25 +70,29 @@ def queue_files(root):
     return sorted((root / "compaction/compactionCq/C/0").iterdir())
 
 
-@pytest.mark.parametrize("which", [0, -1])
+WAYS = list(itertools.product([0, -1], ["opening", "repair"]))
+"""Which of its files is damaged, and what makes it again."""
+
+
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("mended_by", ["opening", "repair"])
-def test_queue_file_is_made_again_byte_for_byte(whole, tmp_path, name, which, mended_by):
-    root = copy_store(whole, tmp_path / "store")
-    DAMAGES[name](queue_files(root)[which])
-    assert not check_store(root, clock=new_clock()).is_clean
-    assert messages(root) == messages(whole)
-    if mended_by == "opening":
-        MessageStore.open(root, clock=new_clock()).close()
-    else:
-        plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
-        assert "compaction-queue" in {action.kind for action in plan.actions}
-        assert sum(action.lost_messages for action in plan.actions) == 0
-        assert plan.left == []
-    assert files_of(root) == files_of(whole)
-    assert messages(root) == messages(whole)
-    assert check_store(root, clock=new_clock()).is_clean
-    assert plan_repair(RealFiles(), root, new_clock()).actions == []
+def test_queue_file_is_made_again_byte_for_byte(whole, tmp_path, name):
+    ways = [chance("made again", name, whole.name).choice(WAYS)] if is_gate() else WAYS
+    for which, mended_by in ways:
+        root = copy_store(whole, tmp_path / f"{which} {mended_by}")
+        DAMAGES[name](queue_files(root)[which])
+        assert not check_store(root, clock=new_clock()).is_clean
+        assert messages(root) == messages(whole)
+        if mended_by == "opening":
+            MessageStore.open(root, clock=new_clock()).close()
+        else:
+            plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+            assert "compaction-queue" in {action.kind for action in plan.actions}
+            assert sum(action.lost_messages for action in plan.actions) == 0
+            assert plan.left == []
+        assert files_of(root) == files_of(whole)
+        assert messages(root) == messages(whole)
+        assert check_store(root, clock=new_clock()).is_clean
+        assert plan_repair(RealFiles(), root, new_clock()).actions == []
 
 
 def test_all_queue_files_but_one_are_made_again(whole, tmp_path):

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from seglog.storage.files.direct_reader import DirectReader
 from seglog.storage.files.real_file import RealFile
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.on_disk
 
@@ -76,15 +77,16 @@ def whole(reader, start, end):
 
 
 @pytest.mark.parametrize("kind", [SeenFile, PickyFile, NamelessFile])
-@pytest.mark.parametrize("length", LENGTHS)
-def test_any_part_of_a_file_is_what_it_is(tmp_path, kind, length):
-    data = random.Random(length).randbytes(length)
-    (tmp_path / "log").write_bytes(data)
-    with closing(kind(tmp_path / "log")) as file, DirectReader(file, STEP) as reader:
-        for start in {0, 1, 4095, 4096, 4097, STEP + 5, length // 2, max(0, length - 1)}:
-            for end in {start, start + 1, 4096, length - 1, length}:
-                assert whole(reader, start, end) == data[start:end], (start, end)
-        assert not reader.read(length, length)
+def test_any_part_of_a_file_is_what_it_is(tmp_path, kind):
+    with every_row() as row:
+        for length in LENGTHS:
+            data = random.Random(length).randbytes(length)
+            (tmp_path / "log").write_bytes(data)
+            with row(length), closing(kind(tmp_path / "log")) as file, DirectReader(file, STEP) as reader:
+                for start in {0, 1, 4095, 4096, 4097, STEP + 5, length // 2, max(0, length - 1)}:
+                    for end in {start, start + 1, 4096, length - 1, length}:
+                        assert whole(reader, start, end) == data[start:end], (start, end)
+                assert not reader.read(length, length)
 
 
 def test_whole_blocks_come_past_the_cache_and_the_rest_does_not(tmp_path):

@@ -15,6 +15,7 @@ from seglog.errors import FullError
 from seglog.storage.files.direct_writer import DirectWriter
 from seglog.storage.files.files import RealFiles
 from seglog.storage.files.real_file import RealFile
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.on_disk
 
@@ -90,11 +91,13 @@ def written(path, kind, parts):
     return b"".join(whole) + b"end" + bytes(4997), file
 
 
-@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 @pytest.mark.parametrize("kind", [SeenFile, PickyFile, NamelessFile])
-def test_a_file_holds_what_was_put_into_it(tmp_path, kind, parts):
-    expected, _file = written(tmp_path / "log", kind, parts)
-    assert (tmp_path / "log").read_bytes() == expected
+def test_a_file_holds_what_was_put_into_it(tmp_path, kind):
+    with every_row() as row:
+        for name, parts in PARTS.items():
+            with row(name):
+                expected, _file = written(tmp_path / name, kind, parts)
+                assert (tmp_path / name).read_bytes() == expected
 
 
 def test_whole_steps_go_past_the_cache_and_the_rest_does_not(tmp_path):

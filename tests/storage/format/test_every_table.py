@@ -8,11 +8,13 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seglog.storage.format
 from seglog.storage.format.layout import Layout
+from tests.support.rows import every_row
+from tests.support.scale import scaled
 
 VALUES = {
     "i8": st.integers(-(2**7), 2**7 - 1),
@@ -45,15 +47,18 @@ def test_all_tables_are_met():
     assert len(LAYOUTS) >= 20
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_struct_numpy_and_offsets_agree(layout):
-    assert layout.size_bytes == layout.struct.size == layout.dtype.itemsize
-    assert {name: layout.dtype.fields[name][1] for name in layout.dtype.names} == layout.offsets
-    assert all(field.name.islower() for field in layout.fields)
-    assert layout.source
+def test_struct_numpy_and_offsets_agree():
+    with every_row() as row:
+        for case, layout in LAYOUTS.items():
+            with row(case):
+                assert layout.size_bytes == layout.struct.size == layout.dtype.itemsize
+                assert {name: layout.dtype.fields[name][1] for name in layout.dtype.names} == layout.offsets
+                assert all(field.name.islower() for field in layout.fields)
+                assert layout.source
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@settings(max_examples=scaled(100, 2000))
 @given(st.data())
 def test_values_read_back_as_they_were_written(layout, data):
     rows = data.draw(st.lists(st.tuples(*(VALUES[field.type] for field in layout.fields)), max_size=4))

@@ -8,7 +8,7 @@ from seglog.storage.format.queue.consume_queue_ext import decode_ext_unit
 from seglog.storage.format.record.properties import decode_properties
 from tests.support.material.config_files import read_config
 from tests.support.material.ext_units import ext_positions
-from tests.support.material.golden import config_names, extract
+from tests.support.material.golden import config_names, shared
 from tests.support.material.log_records import iter_log
 
 
@@ -18,8 +18,8 @@ def bitmap_of(bits, bit_count):
 
 
 @pytest.mark.parametrize("name", config_names())
-def test_real_bitmaps_agree_with_the_filter_that_the_broker_evaluated(name, tmp_path):
-    store = extract(name, tmp_path)
+def test_real_bitmaps_agree_with_the_filter_that_the_broker_evaluated(name):
+    store = shared(name)
     filters = read_config(store / "config" / "consumerFilter.json")
     group = filters["filterDataByTopic"]["TopicX"]["groupFilterData"]["grpA"]
     assert group["expression"] == "a > 3 AND b = 'x'"

@@ -14,6 +14,7 @@ from seglog.storage.format.layout import I64, Field, Layout
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.format.record.record import FILLER, HEADS
 from tests.support.narrow import not_none
+from tests.support.rows import every_row
 
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "i32": 4, "u32": 4, "i64": 8, "b4": 4, "b16": 16}
 ALL = [CQ_UNIT, CHECKPOINT, FILLER, *HEADS.values()]
@@ -51,12 +52,14 @@ def test_numpy_reads_what_struct_packed(data, chosen):
     assert tuple(value.tobytes() if isinstance(value, np.void) else value for value in seen) == row
 
 
-@pytest.mark.parametrize("layout", ALL, ids=lambda layout: layout.name)
-def test_layout_names_its_source_and_explains_its_fields(layout):
-    assert layout.name
-    assert ".java" in layout.source
-    assert len({field.name for field in layout.fields}) == len(layout.fields)
-    assert layout.struct.format.startswith(">")
+def test_layout_names_its_source_and_explains_its_fields():
+    with every_row() as row:
+        for layout in ALL:
+            with row(layout):
+                assert layout.name
+                assert ".java" in layout.source
+                assert len({field.name for field in layout.fields}) == len(layout.fields)
+                assert layout.struct.format.startswith(">")
 
 
 def test_sizes_are_those_of_the_format_document():
@@ -64,18 +67,30 @@ def test_sizes_are_those_of_the_format_document():
     assert {bits: head.size_bytes for bits, head in HEADS.items()} == {0: 88, 0x10: 100, 0x20: 100, 0x30: 112}
 
 
-@pytest.mark.parametrize(
-    ("name", "at"),
-    [
-        ("size_bytes", 0), ("magic", 4), ("body_crc", 8), ("queue_id", 12), ("flag", 16),
-        ("queue_offset", 20), ("phy_offset", 28), ("sys_flag", 36), ("born_timestamp_ms", 40),
-        ("born_address", 48),
-        ("store_timestamp_ms", 56), ("store_address", 64), ("reconsume_times", 72),
-        ("prepared_transaction_offset", 76), ("body_bytes", 84),
-    ],
-)  # fmt: skip
-def test_field_of_an_ipv4_record_lies_where_the_document_says(name, at):
-    assert HEADS[0].offsets[name] == at
+PLACES = (
+    ("size_bytes", 0),
+    ("magic", 4),
+    ("body_crc", 8),
+    ("queue_id", 12),
+    ("flag", 16),
+    ("queue_offset", 20),
+    ("phy_offset", 28),
+    ("sys_flag", 36),
+    ("born_timestamp_ms", 40),
+    ("born_address", 48),
+    ("store_timestamp_ms", 56),
+    ("store_address", 64),
+    ("reconsume_times", 72),
+    ("prepared_transaction_offset", 76),
+    ("body_bytes", 84),
+)
+
+
+def test_field_of_an_ipv4_record_lies_where_the_document_says():
+    with every_row() as row:
+        for name, at in PLACES:
+            with row(name, at):
+                assert HEADS[0].offsets[name] == at
 
 
 def test_pack_of_a_wrong_number_of_values_is_refused():

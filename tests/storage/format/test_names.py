@@ -17,6 +17,7 @@ from seglog.storage.format.names import (
     parse_segment_file_name,
     segment_file_name,
 )
+from tests.support.rows import every_row
 
 GOOD = [
     "a",
@@ -52,19 +53,23 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD)
-@pytest.mark.parametrize("check", [check_topic, check_group])
-def test_legal_name_is_returned(check, name):
-    assert check(name) == name
+def test_legal_name_is_returned():
+    with every_row() as row:
+        for name in GOOD:
+            for check in (check_topic, check_group):
+                with row(name, check):
+                    assert check(name) == name
 
 
-@pytest.mark.parametrize("name", BAD.values(), ids=BAD)
-@pytest.mark.parametrize(("check", "kind"), [(check_topic, "topic"), (check_group, "group")])
-def test_illegal_name_is_refused_and_quoted(check, kind, name):
-    with pytest.raises(InvalidNameError, match=f"^the {kind} name") as refused:
-        check(name)
-    assert "\n" not in str(refused.value)
-    assert len(str(refused.value)) < 200
+def test_illegal_name_is_refused_and_quoted():
+    with every_row() as row:
+        for case, name in BAD.items():
+            for check, kind in ((check_topic, "topic"), (check_group, "group")):
+                with row(case, check, kind):
+                    with pytest.raises(InvalidNameError, match=f"^the {kind} name") as refused:
+                        check(name)
+                    assert "\n" not in str(refused.value)
+                    assert len(str(refused.value)) < 200
 
 
 @given(st.text())
@@ -95,12 +100,24 @@ def test_file_name_is_twenty_digits_and_reads_back(first_offset):
     assert parse_segment_file_name(name) == first_offset
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "0", "0" * 19, "0" * 21, "0" * 20 + "\n", "-" + "0" * 19, "٠" * 20, "0" * 19 + "x", " " + "0" * 19],
+NO_SEGMENTS = (
+    "",
+    "0",
+    "0" * 19,
+    "0" * 21,
+    "0" * 20 + "\n",
+    "-" + "0" * 19,
+    "٠" * 20,
+    "0" * 19 + "x",
+    " " + "0" * 19,
 )
-def test_other_names_are_no_segment_files(name):
-    assert parse_segment_file_name(name) is None
+
+
+def test_other_names_are_no_segment_files():
+    with every_row() as row:
+        for name in NO_SEGMENTS:
+            with row(name):
+                assert parse_segment_file_name(name) is None
 
 
 @pytest.mark.parametrize("name", [str(2**63).rjust(20, "0"), "9" * 20])
@@ -108,13 +125,29 @@ def test_name_beyond_63_bits_is_no_segment_file(name):
     assert parse_segment_file_name(name) is None
 
 
-@pytest.mark.parametrize(
-    ("topic", "can"),
-    [
-        ("T", True), ("a b", True), ("Größe", True), ("...", True), ("x" * 255, True), ("a\n", True),
-        ("", False), (".", False), ("..", False), ("a/b", False), ("/", False), ("../x", False),
-        ("a\0", False), ("x" * 256, False), ("ü" * 128, False), ("\udcff", True), ("\ud800", False),
-    ],
-)  # fmt: skip
-def test_folder_can_be_called_like_a_found_topic(topic, can):
-    assert can_name_directory(topic) is can
+FOLDERS = (
+    ("T", True),
+    ("a b", True),
+    ("Größe", True),
+    ("...", True),
+    ("x" * 255, True),
+    ("a\n", True),
+    ("", False),
+    (".", False),
+    ("..", False),
+    ("a/b", False),
+    ("/", False),
+    ("../x", False),
+    ("a\0", False),
+    ("x" * 256, False),
+    ("ü" * 128, False),
+    ("\udcff", True),
+    ("\ud800", False),
+)
+
+
+def test_folder_can_be_called_like_a_found_topic():
+    with every_row() as row:
+        for topic, can in FOLDERS:
+            with row(topic, can):
+                assert can_name_directory(topic) is can

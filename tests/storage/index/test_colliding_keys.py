@@ -21,9 +21,10 @@ from seglog.storage.kernels import index_keys as keys_kernel
 from seglog.storage.store import MessageStore
 from tests.support.machine.kernels import BOTH, native, running
 from tests.support.material.stores import new_clock
+from tests.support.scale import scaled
 
-COUNT = 20_000
-SEGMENT_BYTES = 1 << 20
+COUNT = scaled(20_000, 20_000)
+SEGMENT_BYTES = 1 << 18
 
 
 def colliding(number: int) -> str:
@@ -69,16 +70,16 @@ def put_keys(path, keys, geometry, *, step_ms=0):
 
 
 @pytest.fixture(scope="module")
-def one_slot(tmp_path_factory):
+def one_slot(folders):
     keys = ["first"] * 32 + [f"k{number}" for number in range(COUNT)] + ["last"] * 32
-    return put_keys(tmp_path_factory.mktemp("slot") / "store", keys, IndexGeometry(1, 2 * COUNT))
+    return put_keys(folders.mktemp("slot") / "store", keys, IndexGeometry(1, 2 * COUNT))
 
 
 @pytest.fixture(scope="module")
-def one_hash(tmp_path_factory):
+def one_hash(folders):
     keys = [colliding(number) for number in range(COUNT)]
     assert len({key_hash(f"T#{key}") for key in keys}) == 1
-    return put_keys(tmp_path_factory.mktemp("hash") / "store", keys, IndexGeometry(1000, 2 * COUNT))
+    return put_keys(folders.mktemp("hash") / "store", keys, IndexGeometry(1000, 2 * COUNT))
 
 
 def reads_of(path, key):
@@ -259,9 +260,10 @@ def test_another_index_file_of_the_name_is_not_taken_for_the_one_that_was_known(
 
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    most = COUNT * 3 // 10
     looked_at(monkeypatch)
-    monkeypatch.setattr(colliding_keys, "MOST_ENTRIES", 6000)
-    monkeypatch.setattr(told_apart, "MOST_ENTRIES", 6000)
+    monkeypatch.setattr(colliding_keys, "MOST_ENTRIES", most)
+    monkeypatch.setattr(told_apart, "MOST_ENTRIES", most)
     kept = []
     keep = told_apart.Collisions.keep
 
@@ -276,7 +278,7 @@ def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
         for number in (0, 1, 2, 3, COUNT - 1, 4):
             assert found(store, keys[number]) == [number]
     assert kept
-    assert max(kept) <= 6000
+    assert max(kept) <= most
 
 
 def test_digests_depend_on_topic_key_and_seed():

@@ -15,6 +15,7 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
+from tests.support.rows import every_row
 
 
 def check(root):
@@ -31,28 +32,32 @@ def open_store(root, **options):
     return MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX, **options)
 
 
-@pytest.mark.parametrize("name", golden.golden_names(damaged=False))
-def test_whole_stores_of_rocketmq_agree(name, tmp_path):
-    assert check(golden.extract(name, tmp_path)) == []
+def test_whole_stores_of_rocketmq_agree():
+    with every_row() as row:
+        for name in golden.golden_names(damaged=False):
+            with row(name):
+                assert check(golden.shared(name)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [
-        ("d-propflip", {"record-keys"}),
-        ("d-indexgarbage", {"index-damaged"}),
-        ("d-indexgarbage-halt", {"index-damaged"}),
-        ("d-noindex", {"index-missing"}),
-        ("d-nocheckpoint", {"checkpoint-missing"}),
-        ("d-stalecheckpoint", {"checkpoint-behind"}),
-        ("d-trunclast", {"index-entry-stray", "checkpoint-ahead"}),
-        ("d-zerotail-halt", set()),
-        ("d-trimfront", set()),
-        ("d-bodyflip-first", set()),
-    ],
+DAMAGED = (
+    ("d-propflip", {"record-keys"}),
+    ("d-indexgarbage", {"index-damaged"}),
+    ("d-indexgarbage-halt", {"index-damaged"}),
+    ("d-noindex", {"index-missing"}),
+    ("d-nocheckpoint", {"checkpoint-missing"}),
+    ("d-stalecheckpoint", {"checkpoint-behind"}),
+    ("d-trunclast", {"index-entry-stray", "checkpoint-ahead"}),
+    ("d-zerotail-halt", set()),
+    ("d-trimfront", set()),
+    ("d-bodyflip-first", set()),
 )
-def test_damage_of_real_stores_is_named(name, wanted, tmp_path):
-    assert codes(golden.extract(name, tmp_path)) == wanted
+
+
+def test_damage_of_real_stores_is_named():
+    with every_row() as row:
+        for name, wanted in DAMAGED:
+            with row(name, wanted):
+                assert codes(golden.shared(name)) == wanted
 
 
 @pytest.mark.parametrize("record_crc", [True, False])

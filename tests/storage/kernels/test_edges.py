@@ -5,12 +5,11 @@ from __future__ import annotations
 import struct
 import zlib
 
-import pytest
-
 from seglog.storage.kernels import NATIVE
 from seglog.storage.kernels.walk import QueueTable, Stop, walk
 from tests.support.machine.kernels import native
 from tests.support.material.records import Record
+from tests.support.rows import every_row
 
 CRC_MASK = 0x7FFFFFFF
 PLAIN = Record(properties=b"KEYS\x01k\x02")
@@ -150,12 +149,14 @@ def walked(packed, kernels):
     return result
 
 
-@pytest.mark.parametrize(("packed", "count"), EDGES.values(), ids=EDGES)
-def test_record(packed, count, kernels: str):
-    result = walked(packed, kernels)
-    assert len(result.rows) == count
-    assert result.position == (len(packed) if count else 0)
-    assert result.stop in ((Stop.MORE,) if count else (Stop.DAMAGE, Stop.MORE, Stop.ZERO))
+def test_record(kernels: str):
+    with every_row() as row:
+        for name, (packed, count) in EDGES.items():
+            with row(name):
+                result = walked(packed, kernels)
+                assert len(result.rows) == count
+                assert result.position == (len(packed) if count else 0)
+                assert result.stop in ((Stop.MORE,) if count else (Stop.DAMAGE, Stop.MORE, Stop.ZERO))
 
 
 CODES = {
@@ -178,22 +179,26 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize(("topic", "properties", "code"), CODES.values(), ids=CODES)
-def test_code_of_a_unit(topic, properties, code, kernels: str):
-    packed = Record(topic=topic, properties=properties, store_timestamp_ms=5).pack()
-    assert walked(packed, kernels).rows["tags_code"].tolist() == [code]
+def test_code_of_a_unit(kernels: str):
+    with every_row() as row:
+        for name, (topic, properties, code) in CODES.items():
+            packed = Record(topic=topic, properties=properties, store_timestamp_ms=5).pack()
+            with row(name):
+                assert walked(packed, kernels).rows["tags_code"].tolist() == [code]
 
 
-@pytest.mark.parametrize(
-    ("properties", "says_more"),
-    [
-        (b"INNER_NUM\x013\x02", True),
-        (b"K\x01IINNER_\x02", True),
-        (b"K\x01INNER_", True),
-        (b"K\x01INNER", False),
-        (b"", False),
-    ],
-)
-def test_record_that_says_more_is_noted(properties, says_more, kernels: str):
-    packed = Record(properties=properties).pack()
-    assert walked(packed, kernels).saying_more == [0] * says_more
+SAYING_MORE = {
+    b"INNER_NUM\x013\x02": True,
+    b"K\x01IINNER_\x02": True,
+    b"K\x01INNER_": True,
+    b"K\x01INNER": False,
+    b"": False,
+}
+
+
+def test_record_that_says_more_is_noted(kernels: str):
+    with every_row() as row:
+        for properties, says_more in SAYING_MORE.items():
+            packed = Record(properties=properties).pack()
+            with row(properties):
+                assert walked(packed, kernels).saying_more == [0] * says_more

@@ -15,6 +15,7 @@ from seglog.storage.kernels import gather
 from seglog.storage.kernels.gather import copied, iter_parts
 from tests.support.machine.kernels import BOTH, native, running
 from tests.support.material.records import Record, pack_log, records
+from tests.support.rows import every_row
 
 FIELDS = ("magic", "sys_flag", "body_bytes", "store_timestamp_ms", "born_timestamp_ms", "flag", "body_crc")
 
@@ -118,15 +119,17 @@ def test_strings_are_copied_behind_each_other(kernels: str, values):
         assert copied(*laid_out(values)).tobytes() == b"".join(values)
 
 
-@pytest.mark.parametrize(
-    ("starts", "sizes"),
-    [([11], [0]), ([0], [11]), ([5], [6]), ([-1], [1]), ([0], [-1]), ([2**62], [2**62]), ([0, 1], [1])],
-)
-def test_strings_outside_of_the_buffer_are_refused(starts, sizes):
-    module, buffer = native(), memoryview(bytes(10))
-    at, lengths = (np.array(values, np.int64).data for values in (starts, sizes))
-    with pytest.raises(ValueError, match="within the buffer"):
-        module.copy_strings(buffer, at, lengths, np.empty(64, np.uint8).data)
+OUTSIDE = (([11], [0]), ([0], [11]), ([5], [6]), ([-1], [1]), ([0], [-1]), ([2**62], [2**62]), ([0, 1], [1]))
+
+
+def test_strings_outside_of_the_buffer_are_refused():
+    with every_row() as row:
+        for starts, sizes in OUTSIDE:
+            with row(starts, sizes):
+                module, buffer = native(), memoryview(bytes(10))
+                at, lengths = (np.array(values, np.int64).data for values in (starts, sizes))
+                with pytest.raises(ValueError, match="within the buffer"):
+                    module.copy_strings(buffer, at, lengths, np.empty(64, np.uint8).data)
 
 
 @pytest.mark.parametrize("kernels", BOTH)
@@ -149,25 +152,31 @@ def test_parts_of_several_buffers_come_in_any_order(kernels: str, groups, data):
     assert all(isinstance(part, memoryview) for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "starts", "sizes", "error"),
-    [
-        *(
-            ([0], [start], [size], ValueError)
-            for start, size in ((11, 0), (0, 11), (5, 6), (-1, 1), (0, -1), (2**62, 2**62))
-        ),
-        ([1], [0], [1], IndexError),
-        ([-1], [0], [1], IndexError),
-        ([0, 0], [0], [1, 1], ValueError),
-        ([0], [0], [], ValueError),
-    ],
+NO_PARTS = (
+    *(
+        ([0], [start], [size], ValueError)
+        for start, size in ((11, 0), (0, 11), (5, 6), (-1, 1), (0, -1), (2**62, 2**62))
+    ),
+    ([1], [0], [1], IndexError),
+    ([-1], [0], [1], IndexError),
+    ([0, 0], [0], [1, 1], ValueError),
+    ([0], [0], [], ValueError),
 )
-def test_parts_that_are_not_there_are_refused_and_nothing_is_held(numbers, starts, sizes, error):
-    data = bytearray(10)
-    where = np.array(numbers, np.int32).data, np.array(starts, np.int64).data, np.array(sizes, np.int64).data
-    with pytest.raises(error):
-        native().parts_of([memoryview(data)], *where)
-    data.append(0)
+
+
+def test_parts_that_are_not_there_are_refused_and_nothing_is_held():
+    with every_row() as row:
+        for numbers, starts, sizes, error in NO_PARTS:
+            with row(numbers, starts, sizes, error):
+                data = bytearray(10)
+                where = (
+                    np.array(numbers, np.int32).data,
+                    np.array(starts, np.int64).data,
+                    np.array(sizes, np.int64).data,
+                )
+                with pytest.raises(error):
+                    native().parts_of([memoryview(data)], *where)
+                data.append(0)
 
 
 def test_too_little_room_is_refused():

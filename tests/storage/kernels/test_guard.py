@@ -266,13 +266,14 @@ RACE = """
 """
 
 
-def test_walks_survive_whoever_cuts_the_file_meanwhile(path):
+def test_walks_survive_whoever_cuts_the_file_meanwhile(path, start_child):
     native()
     content = path.read_bytes()
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(RACE), str(path)],
+    walker = start_child(
+        [sys.executable, "-c", textwrap.dedent(RACE), path],
         cwd=path.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
-    ) as walker, path.open("r+b") as stream:  # fmt: skip
+    )  # fmt: skip
+    with path.open("r+b") as stream:
         assert not_none(walker.stdout).readline() == "walks\n"
         while walker.poll() is None:
             os.ftruncate(stream.fileno(), 7 * PAGE)

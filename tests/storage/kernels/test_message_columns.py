@@ -18,6 +18,7 @@ from seglog.storage.kernels.walk import QueueTable, walk
 from tests.storage.kernels.test_gather import PIECES
 from tests.support.machine.kernels import native, running
 from tests.support.material.records import Record
+from tests.support.rows import every_row
 
 FIRST = 1 << 40
 V4, V6 = b"\x0a\xff\x00\x09", bytes(range(16))
@@ -139,65 +140,79 @@ def test_64_properties_are_filled():
         assert message_columns(window, FIRST, rows, {"properties"}).properties is not None
 
 
-@pytest.mark.parametrize("place", [0, 1, 4, 84, 88, -1])
-@pytest.mark.parametrize("value", [0x00, 0x7F, 0xFF])
-def test_a_record_that_is_none_is_left_out_whole(place, value):
-    window, rows, _messages = laid_out([Record(properties=b"a\x01b\x02"), Record(body=b"")])
-    broken = bytearray(window)
-    at = int(rows["phy_offset"][1]) - FIRST
-    for where in {at, at + 1, at + 4, at + 84, at + 88, len(broken) - 1} if place < 0 else {at + place}:
-        broken[where] = value
-    changed = bytes(broken) != bytes(window)
-    with running(NATIVE):
-        found = message_columns(memoryview(broken), FIRST, rows, FILLED)
-    assert bool(found.texts) is not changed
+def test_a_record_that_is_none_is_left_out_whole():
+    with every_row() as row:
+        for place in (0, 1, 4, 84, 88, -1):
+            for value in (0x00, 0x7F, 0xFF):
+                with row(place, value):
+                    window, rows, _messages = laid_out([Record(properties=b"a\x01b\x02"), Record(body=b"")])
+                    broken = bytearray(window)
+                    at = int(rows["phy_offset"][1]) - FIRST
+                    for where in (
+                        {at, at + 1, at + 4, at + 84, at + 88, len(broken) - 1} if place < 0 else {at + place}
+                    ):
+                        broken[where] = value
+                    changed = bytes(broken) != bytes(window)
+                    with running(NATIVE):
+                        found = message_columns(memoryview(broken), FIRST, rows, FILLED)
+                    assert bool(found.texts) is not changed
 
 
-@pytest.mark.parametrize("places", [[FIRST - 1], [FIRST + 1], [1 << 62], [-1], [-(1 << 63)], [(1 << 63) - 1]])
-def test_rows_outside_of_the_window_are_refused(places):
-    window, rows, _messages = laid_out([Record()])
-    rows = rows.copy()
-    rows["phy_offset"] = places
-    with running(NATIVE):
-        assert not message_columns(window, FIRST, rows, FILLED).texts
+OUTSIDE = ([FIRST - 1], [FIRST + 1], [1 << 62], [-1], [-(1 << 63)], [(1 << 63) - 1])
+
+
+def test_rows_outside_of_the_window_are_refused():
+    with every_row() as row:
+        for places in OUTSIDE:
+            with row(places):
+                window, rows, _messages = laid_out([Record()])
+                rows = rows.copy()
+                rows["phy_offset"] = places
+                with running(NATIVE):
+                    assert not message_columns(window, FIRST, rows, FILLED).texts
 
 
 def memory(**rooms):
     """Returns memory for each column, less where it is said."""
     text_names = ("body", "keys", "tags", "msg_id", "offset_id", "born", "store")
-    numbers = [np.empty(rooms.get(name, 16), np.uint8).data for name in NUMBERS]
+    parts = ("row_ends", "name_ends", "names", "value_ends", "values")
+    sizes = dict.fromkeys(NUMBERS, 16) | dict.fromkeys(parts, 64) | rooms
+    numbers = [np.empty(sizes[name], np.uint8).data for name in NUMBERS]
     texts = [
         np.empty(rooms.get(f"{name}_{part}", room), np.uint8).data
         for name in text_names
         for part, room in (("ends", 8), ("data", 200), ("there", 2))
     ]
-    parts = ("row_ends", "name_ends", "names", "value_ends", "values")
-    return (*numbers, *texts, *(np.empty(rooms.get(name, 64), np.uint8).data for name in parts))
+    return (*numbers, *texts, *(np.empty(sizes[name], np.uint8).data for name in parts))
 
 
 TWO = [Record(properties=b"KEYS\x01k\x02TAGS\x01t\x02")] * 2
 
 
-@pytest.mark.parametrize(
-    ("room", "left"),
-    [
-        ({}, 0),
-        ({"body_data": 7}, 1),
-        ({"keys_data": 1}, 1),
-        ({"msg_id_data": 63}, 1),
-        ({"offset_id_data": 63}, 1),
-        ({"name_ends": 12}, 2),
-        ({"names": 12}, 2),
-        ({"value_ends": 12}, 2),
-        ({"values": 3}, 2),
-        ({"born_data": 20}, 4),
-        ({"store_data": 20}, 8),
-    ],
+ROOMS = (
+    ({}, 0),
+    ({"body_data": 7}, 1),
+    ({"keys_data": 1}, 1),
+    ({"msg_id_data": 63}, 1),
+    ({"offset_id_data": 63}, 1),
+    ({"name_ends": 12}, 2),
+    ({"names": 12}, 2),
+    ({"value_ends": 12}, 2),
+    ({"values": 3}, 2),
+    ({"born_data": 20}, 4),
+    ({"store_data": 20}, 8),
 )
-def test_where_strings_have_no_room_the_column_is_left(room, left):
-    window, rows, _messages = laid_out(TWO)
-    found, _entries = native().message_columns(window, rows.view(np.uint8).data, FIRST, memory(**room))
-    assert found == left
+
+
+def test_where_strings_have_no_room_the_column_is_left():
+    with every_row() as row:
+        for room, left in ROOMS:
+            with row(room, left):
+                window, rows, _messages = laid_out(TWO)
+                found, _entries = native().message_columns(
+                    window, rows.view(np.uint8).data, FIRST, memory(**room)
+                )
+                assert found == left
 
 
 @pytest.mark.parametrize("name", ["flag", "body_ends", "tags_there", "row_ends"])

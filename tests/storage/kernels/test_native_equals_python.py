@@ -17,6 +17,7 @@ from seglog.storage.kernels.walk import QueueTable, iter_resync, walk
 from tests.support.damage.damage import damaged_bytes
 from tests.support.machine.kernels import native, running
 from tests.support.material.records import Record, pack_log, records
+from tests.support.rows import every_row
 from tests.support.scale import scaled
 
 MANY = settings(max_examples=scaled(300, 30_000))
@@ -150,12 +151,16 @@ def test_hash_of_any_tag(tag, broken):
     assert_same_walk(exact(log), 0, False)
 
 
-@pytest.mark.parametrize("byte", range(0x80, 0x100))
-def test_hash_of_every_pair_of_bytes_beyond_ascii(byte):
-    every = b"".join(bytes([byte, second, third]) for second in range(256) for third in (0x41, 0x80, 0xBF))
-    for end in range(len(every) - 3, len(every)):
-        tag = every[:end].replace(b"\x02", b"")
-        assert_same_walk(exact(Record(properties=b"TAGS\x01" + tag + b"\x02").pack()), 0, False)
+def test_hash_of_every_pair_of_bytes_beyond_ascii():
+    with every_row() as row:
+        for byte in range(0x80, 0x100):
+            every = b"".join(
+                bytes([byte, second, third]) for second in range(256) for third in (0x41, 0x80, 0xBF)
+            )
+            with row(hex(byte)):
+                for end in range(len(every) - 3, len(every)):
+                    tag = every[:end].replace(b"\x02", b"")
+                    assert_same_walk(exact(Record(properties=b"TAGS\x01" + tag + b"\x02").pack()), 0, False)
 
 
 @pytest.mark.parametrize("verify", [True, False])
@@ -164,38 +169,49 @@ def test_walk_over_more_queues_than_the_table_begins_with(verify):
     assert_same_walk(exact(log), 0, verify)
 
 
-@pytest.mark.parametrize("size", [*range(200), 255, 256, 1023, 1024, 65536, 1_000_003])
-def test_crc32(size):
-    data = exact(np.random.default_rng(size).bytes(size))
-    expected = zlib.crc32(data)
-    assert (native().crc32(data), native().crc32_by_table(data)) == (expected, expected)
+def test_crc32():
+    with every_row() as row:
+        for size in (*range(200), 255, 256, 1023, 1024, 65536, 1_000_003):
+            data = exact(np.random.default_rng(size).bytes(size))
+            expected = zlib.crc32(data)
+            with row(size):
+                assert (native().crc32(data), native().crc32_by_table(data)) == (expected, expected)
 
 
-@pytest.mark.parametrize("shift", range(1, 17))
-def test_crc32_wherever_the_bytes_begin(shift):
-    data = exact(np.random.default_rng(7).bytes(300))[shift:]
-    assert native().crc32(data) == zlib.crc32(data)
+def test_crc32_wherever_the_bytes_begin():
+    with every_row() as row:
+        for shift in range(1, 17):
+            data = exact(np.random.default_rng(7).bytes(300))[shift:]
+            with row(shift):
+                assert native().crc32(data) == zlib.crc32(data)
 
 
-@pytest.mark.parametrize("size", [1023, 1024, 1025, 1026, 1027, 1999, 4096, 65535, 65536, 1_000_003])
-def test_both_checksums_of_a_record_with_a_long_body(size):
-    chance = np.random.default_rng(size)
-    log = pack_log(
-        [
-            Record(body=chance.bytes(size), topic=topic, properties=b"KEYS\x01k\x02", record_crc=record_crc)
-            for topic in (b"T", b"t" * 128)
-            for record_crc in (True, False)
-        ]
-    )
-    record = Record(
-        phy_offset=0, body=chance.bytes(size), properties=b"KEYS\x01k\x02", record_crc=True
-    ).pack()
-    assert_same_walk(exact(log), 0, True)
-    assert native().walk(exact(log), 0, True, QueueTable().number)[2] == len(log)
-    for at in [*range(40, 95), *chance.integers(0, len(record), 30).tolist(), *range(-40, 0)]:
-        damaged = bytearray(record)
-        damaged[at] ^= 1 << int(chance.integers(8))
-        assert_same_walk(exact(damaged), 0, True)
+def test_both_checksums_of_a_record_with_a_long_body():
+    with every_row() as row:
+        for size in (1023, 1024, 1025, 1026, 1027, 1999, 4096, 65535, 65536, 1_000_003):
+            with row(size):
+                chance = np.random.default_rng(size)
+                log = pack_log(
+                    [
+                        Record(
+                            body=chance.bytes(size),
+                            topic=topic,
+                            properties=b"KEYS\x01k\x02",
+                            record_crc=record_crc,
+                        )
+                        for topic in (b"T", b"t" * 128)
+                        for record_crc in (True, False)
+                    ]
+                )
+                record = Record(
+                    phy_offset=0, body=chance.bytes(size), properties=b"KEYS\x01k\x02", record_crc=True
+                ).pack()
+                assert_same_walk(exact(log), 0, True)
+                assert native().walk(exact(log), 0, True, QueueTable().number)[2] == len(log)
+                for at in [*range(40, 95), *chance.integers(0, len(record), 30).tolist(), *range(-40, 0)]:
+                    damaged = bytearray(record)
+                    damaged[at] ^= 1 << int(chance.integers(8))
+                    assert_same_walk(exact(damaged), 0, True)
 
 
 def test_checksums_of_bodies_of_ever_other_sizes():

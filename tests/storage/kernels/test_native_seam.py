@@ -11,9 +11,9 @@ from seglog.storage.format.index.index_build import KEY_ROW
 from seglog.storage.format.record.host import Host
 from seglog.storage.kernels.pending_record import PythonPendingRecord
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, walk
-from tests.support.case_names import said
 from tests.support.machine.kernels import native, running
 from tests.support.material.records import Record, pack_log
+from tests.support.rows import every_row
 
 LOG = memoryview(pack_log([Record(topic=topic, queue_id=1) for topic in (b"A", b"B", b"A", b"C")]))
 
@@ -124,44 +124,46 @@ def new_draft(**other):
     return native().PendingRecord(*(USUAL | other).values())
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {},
-        {"properties": b"", "record_crc": False},
-        {"body": b""},
-        {"body": memoryview(b"some body")[1:]},
-        {"topic": b"t" * 127},
-        {"born_host": Host(bytes(16), 1)},
-        {"store_host": Host(bytes(16), 1), "sys_flag": 0x8},
-        {"properties": b"a\x01".ljust(32767 - 21, b"v") + b"\x02"},
-        {"queue_id": 2**31 - 1, "flag": -(2**31), "tags_code": -(2**63), "born_timestamp_ms": 2**63 - 1},
-    ],
-    ids=said,
+USUAL_DRAFTS = (
+    {},
+    {"properties": b"", "record_crc": False},
+    {"body": b""},
+    {"body": memoryview(b"some body")[1:]},
+    {"topic": b"t" * 127},
+    {"born_host": Host(bytes(16), 1)},
+    {"store_host": Host(bytes(16), 1), "sys_flag": 0x8},
+    {"properties": b"a\x01".ljust(32767 - 21, b"v") + b"\x02"},
+    {"queue_id": 2**31 - 1, "flag": -(2**31), "tags_code": -(2**63), "born_timestamp_ms": 2**63 - 1},
 )
-def test_usual_drafts_are_made_in_c_and_equal_those_of_python(other):
-    made, twin = new_draft(**other), PythonPendingRecord(*(USUAL | other).values())
-    assert type(made) is native().PendingRecord
-    buffers = bytearray(made.size_bytes), bytearray(twin.size_bytes)
-    for each, buffer in zip((made, twin), buffers, strict=True):
-        each.write(memoryview(buffer), 0, 1, 2, 3)
-    assert buffers[0] == buffers[1]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"topic": b"t" * 128},
-        {"topic": b"SCHEDULE_TOPIC_XXXX"},
-        {"properties": b"__CRC32#\x011\x02"},
-        {"properties": b"KEYS\x01k"},
-        {"body": memoryview(b"a.b.c")[::2]},
-        {"record_crc": 1},
-    ],
-    ids=said,
+def test_usual_drafts_are_made_in_c_and_equal_those_of_python():
+    with every_row() as row:
+        for other in USUAL_DRAFTS:
+            with row(other):
+                made, twin = new_draft(**other), PythonPendingRecord(*(USUAL | other).values())
+                assert type(made) is native().PendingRecord
+                buffers = bytearray(made.size_bytes), bytearray(twin.size_bytes)
+                for each, buffer in zip((made, twin), buffers, strict=True):
+                    each.write(memoryview(buffer), 0, 1, 2, 3)
+                assert buffers[0] == buffers[1]
+
+
+UNUSUAL_DRAFTS = (
+    {"topic": b"t" * 128},
+    {"topic": b"SCHEDULE_TOPIC_XXXX"},
+    {"properties": b"__CRC32#\x011\x02"},
+    {"properties": b"KEYS\x01k"},
+    {"body": memoryview(b"a.b.c")[::2]},
+    {"record_crc": 1},
 )
-def test_unusual_drafts_are_left_to_python(other):
-    assert type(new_draft(**other)) is PythonPendingRecord
+
+
+def test_unusual_drafts_are_left_to_python():
+    with every_row() as row:
+        for other in UNUSUAL_DRAFTS:
+            with row(other):
+                assert type(new_draft(**other)) is PythonPendingRecord
 
 
 def test_named_parameters_are_left_to_python():

@@ -15,6 +15,7 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.kernels import pending_record as append
 from seglog.storage.kernels.pending_record import PendingRecord, filler
 from tests.support.material.records import Record, records
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -88,13 +89,18 @@ def test_properties_whose_end_looks_like_the_crc_of_another_record_are_refused(p
         draft(Record(properties=properties))
 
 
-@pytest.mark.parametrize(
-    ("properties", "record_crc"),
-    [*((each, True) for each in LIKE_A_CRC), *((each, crc) for each in UNLIKE_IT for crc in (False, True))],
+WITH_A_CRC = (
+    *((each, True) for each in LIKE_A_CRC),
+    *((each, crc) for each in UNLIKE_IT for crc in (False, True)),
 )
-def test_a_crc_within_a_value_is_stored_as_it_is(properties, record_crc):
-    made = written(Record(), draft(Record(properties=properties, record_crc=record_crc)))
-    assert decode_message(made, verify=True).properties_raw.startswith(properties)
+
+
+def test_a_crc_within_a_value_is_stored_as_it_is():
+    with every_row() as row:
+        for properties, record_crc in WITH_A_CRC:
+            with row(properties, record_crc):
+                made = written(Record(), draft(Record(properties=properties, record_crc=record_crc)))
+                assert decode_message(made, verify=True).properties_raw.startswith(properties)
 
 
 @pytest.mark.parametrize(("record_crc", "room"), [(False, 32767), (True, 32747)])
@@ -105,23 +111,23 @@ def test_properties_fill_their_length_field_and_no_more(record_crc, room):
         draft(replace(fitting, properties=b"a\x01".ljust(room, b"v") + b"\x02"))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"flag": 2**31},
-        {"flag": -(2**31) - 1},
-        {"sys_flag": 2**31},
-        {"born_timestamp_ms": 2**63},
-        {"reconsume_times": 2**31},
-        {"prepared_transaction_offset": -(2**63) - 1},
-        {"flag": True},
-        {"born_timestamp_ms": 1.0},
-    ],
-    ids=lambda wrong: "=".join(map(str, next(iter(wrong.items())))),
+NO_NUMBERS = (
+    {"flag": 2**31},
+    {"flag": -(2**31) - 1},
+    {"sys_flag": 2**31},
+    {"born_timestamp_ms": 2**63},
+    {"reconsume_times": 2**31},
+    {"prepared_transaction_offset": -(2**63) - 1},
+    {"flag": True},
+    {"born_timestamp_ms": 1.0},
 )
-def test_number_that_no_record_can_hold_is_refused_before_anything_is_written(wrong):
-    with pytest.raises(InvalidArgumentError):
-        draft(Record(), **wrong)
+
+
+def test_number_that_no_record_can_hold_is_refused_before_anything_is_written():
+    with every_row() as row:
+        for wrong in NO_NUMBERS:
+            with row(wrong), pytest.raises(InvalidArgumentError):
+                draft(Record(), **wrong)
 
 
 @pytest.mark.parametrize("properties", [b"a\x01" + bytes(8) + b"\x02", b"a\x01b\x00"])
@@ -133,14 +139,16 @@ def test_properties_that_would_look_torn_are_refused_without_a_record_crc(proper
     assert written(with_crc, draft(replace(record, record_crc=True))) == with_crc.pack()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"abc", bytearray(b"abc"), memoryview(b"abc"), memoryview(b"xabcx")[1:4], memoryview(b"a.b.c")[::2]],
-)
-def test_body_may_be_any_bytes(body):
-    record = Record()
-    made = append.PendingRecord(record.topic, 0, body, b"", *_plain(record).values())
-    assert decode_message(written(record, made)).body == b"abc"
+BODIES = (b"abc", bytearray(b"abc"), memoryview(b"abc"), memoryview(b"xabcx")[1:4], memoryview(b"a.b.c")[::2])
+
+
+def test_body_may_be_any_bytes():
+    with every_row() as row:
+        for body in BODIES:
+            with row(body):
+                record = Record()
+                made = append.PendingRecord(record.topic, 0, body, b"", *_plain(record).values())
+                assert decode_message(written(record, made)).body == b"abc"
 
 
 def test_body_of_wider_items_is_taken_as_its_bytes():
@@ -165,11 +173,14 @@ def _plain(record: Record) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("sys_flag", "takes"), [(0, True), (0x4, False), (0x8, True), (0xC, False), (0x5, False), (0x3F3, True)]
-)
-def test_prepared_and_rollback_take_no_queue_offset(sys_flag, takes):
-    assert draft(Record(sys_flag=sys_flag)).takes_queue_offset is takes
+SYS_FLAGS = ((0, True), (0x4, False), (0x8, True), (0xC, False), (0x5, False), (0x3F3, True))
+
+
+def test_prepared_and_rollback_take_no_queue_offset():
+    with every_row() as row:
+        for sys_flag, takes in SYS_FLAGS:
+            with row(sys_flag, takes):
+                assert draft(Record(sys_flag=sys_flag)).takes_queue_offset is takes
 
 
 def test_filler_is_what_is_left_and_its_magic():

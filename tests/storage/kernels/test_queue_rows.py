@@ -16,6 +16,7 @@ from seglog.storage.overlay import queue_overlay
 from seglog.storage.overlay.queue_overlay import LogFacts, overlay_queue
 from seglog.storage.walk.behind_damage import Hole
 from tests.support.machine.kernels import BOTH, running
+from tests.support.rows import every_row
 from tests.support.scale import scaled
 
 COUNT = 40
@@ -41,21 +42,25 @@ def test_units_that_follow_from_their_rows(kernels: str):
     assert not stand_in(rows[:-1], units_of(rows))
 
 
-@pytest.mark.parametrize("name", FIELDS)
-@pytest.mark.parametrize("at", [0, 17, COUNT - 1])
-def test_a_unit_that_says_something_else(name, at, kernels: str):
-    rows = rows_from(5)
-    units = units_of(rows)
-    units[name][at] ^= 1
-    assert not stand_in(rows, units)
+def test_a_unit_that_says_something_else(kernels: str):
+    with every_row() as row:
+        for name in FIELDS:
+            for at in (0, 17, COUNT - 1):
+                with row(name, at):
+                    rows = rows_from(5)
+                    units = units_of(rows)
+                    units[name][at] ^= 1
+                    assert not stand_in(rows, units)
 
 
-@pytest.mark.parametrize("name", ["queue_offset", "phy_offset"])
-@pytest.mark.parametrize("value", [0, 1 << 62, -(1 << 63), (1 << 63) - 1])
-def test_rows_that_do_not_follow_each_other(name, value, kernels: str):
-    rows = rows_from(5)
-    rows[name][20] = value
-    assert not stand_in(rows, units_of(rows))
+def test_rows_that_do_not_follow_each_other(kernels: str):
+    with every_row() as row:
+        for name in ("queue_offset", "phy_offset"):
+            for value in (0, 1 << 62, -(1 << 63), (1 << 63) - 1):
+                with row(name, value):
+                    rows = rows_from(5)
+                    rows[name][20] = value
+                    assert not stand_in(rows, units_of(rows))
 
 
 def test_a_record_has_a_least_size(kernels: str):
@@ -118,12 +123,14 @@ def test_the_quick_way_gives_the_queue_that_the_long_way_does(
         assert quick == overlaid()
 
 
-@pytest.mark.parametrize("size_bytes", [0, -1, MIN_RECORD_BYTES - 1, PRE_BLANK_BYTES])
-@pytest.mark.parametrize("at", [0, 17, COUNT - 1])
-def test_a_row_without_the_size_of_a_record(size_bytes, at, kernels: str):
-    rows = rows_from(5)
-    rows["size_bytes"][at] = size_bytes
-    assert not stand_in(rows, units_of(rows))
+def test_a_row_without_the_size_of_a_record(kernels: str):
+    with every_row() as row:
+        for size_bytes in (0, -1, MIN_RECORD_BYTES - 1, PRE_BLANK_BYTES):
+            for at in (0, 17, COUNT - 1):
+                with row(size_bytes, at):
+                    rows = rows_from(5)
+                    rows["size_bytes"][at] = size_bytes
+                    assert not stand_in(rows, units_of(rows))
 
 
 def test_the_quick_way_is_taken(kernels: str):

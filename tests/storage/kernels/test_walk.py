@@ -13,6 +13,7 @@ from seglog.storage.format.record.record import FILLER
 from seglog.storage.kernels.pending_record import filler
 from seglog.storage.kernels.walk import ROW, QueueTable, Stop, iter_resync, places, walk
 from tests.support.material.records import Record, pack_log, records
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -72,26 +73,30 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize(("rest", "stop", "kind"), STOPS.values(), ids=STOPS)
-def test_walk_says_why_it_stops(rest, stop, kind):
-    result = walked(ONE + rest)
-    assert (len(result.rows), result.position, result.stop) == (1, len(ONE), stop)
-    assert (result.damage.kind if result.damage else None) == kind
+def test_walk_says_why_it_stops():
+    with every_row() as row:
+        for name, (rest, stop, kind) in STOPS.items():
+            with row(name):
+                result = walked(ONE + rest)
+                assert (len(result.rows), result.position, result.stop) == (1, len(ONE), stop)
+                assert (result.damage.kind if result.damage else None) == kind
 
 
-@pytest.mark.parametrize(
-    ("rest", "stop"),
-    [
-        (b"", Stop.END),
-        (bytes(1), Stop.ZERO),
-        (bytes(7), Stop.ZERO),
-        (b"\1", Stop.DAMAGE),
-        (filler(8), Stop.BLANK),
-    ],
+AT_THE_END = (
+    (b"", Stop.END),
+    (bytes(1), Stop.ZERO),
+    (bytes(7), Stop.ZERO),
+    (b"\1", Stop.DAMAGE),
+    (filler(8), Stop.BLANK),
 )
-def test_walk_at_the_end_of_the_segment(rest, stop):
-    result = walked(ONE + rest, segment_end=START + len(ONE) + len(rest))
-    assert (len(result.rows), result.stop) == (1, stop)
+
+
+def test_walk_at_the_end_of_the_segment():
+    with every_row() as row:
+        for rest, stop in AT_THE_END:
+            with row(rest, stop):
+                result = walked(ONE + rest, segment_end=START + len(ONE) + len(rest))
+                assert (len(result.rows), result.stop) == (1, stop)
 
 
 def test_rows_say_what_queues_need():
@@ -148,12 +153,14 @@ IMPOSTORS = {
 }
 
 
-@pytest.mark.parametrize("record", IMPOSTORS.values(), ids=IMPOSTORS)
-def test_resync_ignores(record):
-    data = bytearray(record.pack())
-    assert list(iter_resync(memoryview(data), START, 0)) == [0]
-    data[4] ^= 1
-    assert list(iter_resync(memoryview(data), START, 0)) == []
+def test_resync_ignores():
+    with every_row() as row:
+        for name, record in IMPOSTORS.items():
+            with row(name):
+                data = bytearray(record.pack())
+                assert list(iter_resync(memoryview(data), START, 0)) == [0]
+                data[4] ^= 1
+                assert list(iter_resync(memoryview(data), START, 0)) == []
 
 
 def test_resync_starts_where_it_is_told():
@@ -170,8 +177,8 @@ SEGMENT_BYTES = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def segment(tmp_path_factory):
-    root = tmp_path_factory.mktemp("store")
+def segment(folders):
+    root = folders.mktemp("store")
     with MessageStore.open(root, segment_size_bytes=SEGMENT_BYTES) as store:
         for number in range(3):
             store.put("T", bytes(2000), keys=f"k{number}")
@@ -185,22 +192,24 @@ def walk_with_size(segment, size, window_bytes):
     return walk(memoryview(damaged)[:window_bytes], 0, SEGMENT_BYTES, QueueTable())
 
 
-@pytest.mark.parametrize(
-    ("size", "kind"),
-    [
-        pytest.param(500_000, "lengths", id="too large, within the segment"),
-        pytest.param(SEGMENT_BYTES + 1, "size", id="too large for the segment"),
-        pytest.param(90, "size", id="too small for any record"),
-        pytest.param(-1, "size", id="negative"),
-    ],
-)
-@pytest.mark.parametrize("window_bytes", [4096, 65536, SEGMENT_BYTES])
-def test_damaged_size_is_damage_at_once_and_in_the_same_words(segment, size, kind, window_bytes):
-    content, _size = segment
-    found = walk_with_size(content, size, window_bytes)
-    assert found.stop is Stop.DAMAGE
-    assert found.damage == walk_with_size(content, size, SEGMENT_BYTES).damage
-    assert found.damage.kind == kind
+DAMAGED_SIZES = {
+    "too large, within the segment": (500_000, "lengths"),
+    "too large for the segment": (SEGMENT_BYTES + 1, "size"),
+    "too small for any record": (90, "size"),
+    "negative": (-1, "size"),
+}
+
+
+def test_damaged_size_is_damage_at_once_and_in_the_same_words(segment):
+    with every_row() as row:
+        for name, (size, kind) in DAMAGED_SIZES.items():
+            for window_bytes in (4096, 65536, SEGMENT_BYTES):
+                with row(name, window_bytes):
+                    content, _size = segment
+                    found = walk_with_size(content, size, window_bytes)
+                    assert found.stop is Stop.DAMAGE
+                    assert found.damage == walk_with_size(content, size, SEGMENT_BYTES).damage
+                    assert found.damage.kind == kind
 
 
 def test_whole_record_beyond_the_buffer_asks_for_more_wherever_it_is_cut(segment):

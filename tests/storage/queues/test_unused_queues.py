@@ -62,12 +62,12 @@ def test_threads_that_put_first_into_a_reopened_queue_together_all_have_their_me
         for number in range(queues):
             store.put("T", b"before", queue_id=number)
     with MessageStore.open(tmp_path / "s") as store, ThreadPoolExecutor(threads) as pool:
+        together = threading.Barrier(threads)
+
+        def put(number: int) -> int:
+            together.wait()
+            store.get("T", number, 0)  # maps the file for reading
+            return store.put("T", b"after", queue_id=number).queue_offset
+
         for number in range(queues):
-            together = threading.Barrier(threads)
-
-            def put(which: int, number: int = number, together: threading.Barrier = together) -> int:
-                together.wait()
-                store.get("T", number, 0)  # maps the file for reading
-                return store.put("T", b"%d" % which, queue_id=number).queue_offset
-
-            assert sorted(pool.map(put, range(threads))) == [*range(1, threads + 1)]
+            assert sorted(pool.map(put, [number] * threads)) == [*range(1, threads + 1)]

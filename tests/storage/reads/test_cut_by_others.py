@@ -68,6 +68,7 @@ def run(root, cut, size, kind):
     )  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", ["0", "4096"])
 @pytest.mark.parametrize("kind", ["put", "put_async"])
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_rebuilt_queue_has_plain_tags(root):
 
 
 @pytest.mark.parametrize("name", ["real-conf", "real-conf-5.4.0"])
-def test_filtered_reads_of_a_real_broker_store_are_right(name, tmp_path):
-    root = golden.extract(name, tmp_path)
+def test_filtered_reads_of_a_real_broker_store_are_right(name):
+    root = golden.shared(name)
     store_root = next(path.parent for path in root.rglob("commitlog"))
     found = survey(store_root, RealFiles())
     assert any(is_ext_address(code) for s in found.queues.values() for code in s.units["tags_code"].tolist())

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from seglog.storage.format.record.tags import tags_code
 from seglog.storage.reads.get import read_queue
 from seglog.storage.reads.message_filter import TagFilter
 from tests.support.material.records import Record
+from tests.support.rows import every_row
 
 UNITS_PER_FILE = 10
 EVERYTHING = 1 << 30
@@ -63,7 +63,7 @@ class Memory:
             run += self._records[phy_offset + len(run)]
         return memoryview(run) if len(run) == size_bytes else None
 
-    def get(self, queue_offset, max_count=32, wanted=None, max_bytes=EVERYTHING):
+    def pull(self, queue_offset, max_count=32, wanted=None, max_bytes=EVERYTHING):
         return read_queue(self, self, queue_offset, max_count, wanted and TagFilter(wanted), max_bytes)
 
 
@@ -130,15 +130,15 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("queue", "arguments", "status", "next_offset", "offsets"), CASES.values(), ids=CASES
-)
-def test_read_ends_as_in_rocketmq(queue, arguments, status, next_offset, offsets):
-    result = queue.get(*arguments)
-    assert result.status is status
-    assert result.next_offset == next_offset
-    assert [message.queue_offset for message in result] == offsets
-    assert (result.min_offset, result.max_offset) == (queue.min_offset, queue.max_offset)
+def test_read_ends_as_in_rocketmq():
+    with every_row() as row:
+        for name, (queue, arguments, status, next_offset, offsets) in CASES.items():
+            with row(name):
+                result = queue.pull(*arguments)
+                assert result.status is status
+                assert result.next_offset == next_offset
+                assert [message.queue_offset for message in result] == offsets
+                assert (result.min_offset, result.max_offset) == (queue.min_offset, queue.max_offset)
 
 
 def test_queue_that_cannot_exist_has_no_logic_queue():
@@ -154,13 +154,13 @@ def test_the_nine_statuses_are_rocketmqs():
 
 def test_filtered_read_looks_at_eight_hundred_units_at_most():
     queue = Memory(["TagA"] * 1000 + ["TagB"], units_per_file=2000)
-    first = queue.get(0, 32, "TagB")
+    first = queue.pull(0, 32, "TagB")
     assert (first.status, first.next_offset) == (S.NO_MATCHED_MESSAGE, 800)
-    assert queue.get(800, 32, "TagB").messages[0].queue_offset == 1000
+    assert queue.pull(800, 32, "TagB").messages[0].queue_offset == 1000
 
 
 def test_result_counts_iterates_and_decodes_once():
-    result = Memory(TWENTY_FIVE).get(0, 3)
+    result = Memory(TWENTY_FIVE).pull(0, 3)
     assert len(result) == len(result.records) == 3
     assert result.messages is result.messages
     assert list(result) == result.messages
@@ -168,21 +168,21 @@ def test_result_counts_iterates_and_decodes_once():
 
 def test_neighbours_come_as_one_run():
     queue = Memory(TWENTY_FIVE)
-    result = queue.get(0, 3)
+    result = queue.pull(0, 3)
     assert result.runs == [b"".join(bytes(record) for record in result.records)]
     assert [len(record) for record in result.records] == [len(result.runs[0]) // 3] * 3
 
 
 def test_runs_end_where_a_filter_leaves_something_out_or_something_is_lost():
-    assert len(Memory(["TagA", "TagB"] * 5).get(0, 9, "TagB").runs) == 5
-    assert len(Memory(TWENTY_FIVE, lost={4}).get(3, 3).runs) == 2
+    assert len(Memory(["TagA", "TagB"] * 5).pull(0, 9, "TagB").runs) == 5
+    assert len(Memory(TWENTY_FIVE, lost={4}).pull(3, 3).runs) == 2
 
 
 def test_results_are_equal_that_found_the_same():
     queue = Memory(TWENTY_FIVE)
-    assert queue.get(0, 3) == queue.get(0, 3) != queue.get(0, 4)
-    assert queue.get(0, 3) != queue.get(0, 3).records
-    assert repr(queue.get(0, 3)) == (
+    assert queue.pull(0, 3) == queue.pull(0, 3) != queue.pull(0, 4)
+    assert queue.pull(0, 3) != queue.pull(0, 3).records
+    assert repr(queue.pull(0, 3)) == (
         "GetResult(status=GetStatus.FOUND, next_offset=3, min_offset=0, max_offset=25, records=<3>, lost=())"
     )
 
@@ -203,7 +203,7 @@ def test_going_on_from_each_next_offset_meets_every_readable_message_once(
 ):
     queue = Memory(tags, lost=lost, pre_blank=pre_blank)
     met, at = [], 0
-    while (result := queue.get(at, max_count, wanted, max_bytes)).status is not S.OFFSET_OVERFLOW_ONE:
+    while (result := queue.pull(at, max_count, wanted, max_bytes)).status is not S.OFFSET_OVERFLOW_ONE:
         assert at < result.next_offset <= len(tags)
         assert len(result) <= max_count
         assert bool(result.records) == (result.status is S.FOUND)

@@ -16,7 +16,9 @@ from tests.support.damage.images import Image
 from tests.support.material.stores import (
     SEGMENT_BYTES,
     SMALL,
+    SMALL_INDEX,
     UNITS_PER_FILE,
+    AllLengths,
     copy_store,
     new_clock,
     read_all,
@@ -26,9 +28,9 @@ COUNT = 30
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
+def original(folders):
     """A store of which messages 4, 5 and 7 lie in holes, and 20 to 29 behind the end of the log."""
-    folder = tmp_path_factory.mktemp("original")
+    folder = folders.mktemp("original")
     with MessageStore.open(folder / "store", clock=new_clock(), **SMALL) as store:
         puts = [
             store.put("T", b"%d " % slot + bytes(60), tags="A" if slot % 2 else "B") for slot in range(COUNT)
@@ -139,7 +141,8 @@ DUE, EXT_ADDRESS = 1_900_000_000_000, -(1 << 62)
 @pytest.mark.parametrize("code", [DUE, EXT_ADDRESS])
 def test_tombstones_are_not_served_where_a_broker_set_the_codes_of_the_units(memory_path: Path, code):
     count, lost = 700, range(640, 644)
-    with MessageStore.open(memory_path / "store", clock=new_clock()) as store:
+    sizes: AllLengths = {"segment_size_bytes": 1 << 20, "queue_file_size_bytes": 20_000, **SMALL_INDEX}
+    with MessageStore.open(memory_path / "store", clock=new_clock(), **sizes) as store:
         puts = [store.put("T", b"%d " % slot + bytes(60)) for slot in range(count)]
         root = copy_store(store.path, memory_path / "killed")
     log = root / "commitlog" / f"{0:020d}"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seglog.clock import VirtualClock
 from seglog.storage.store import MessageStore
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, OpenStore
+from tests.support.rows import every_row
 from tests.support.scale import scaled
 
 BEGIN = 1_800_000_000_000
@@ -33,27 +34,45 @@ def upper(times_ms, moment_ms, first=0):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(folders):
     """35 messages over four queue files with runs of equal times across their edges."""
     times_ms = [0] + [10] * 12 + [20, 30, 30, 30] + [40] * 8 + [50, 60, 70] + [80] * 7
     clock = VirtualClock(BEGIN)
-    with MessageStore.open(tmp_path_factory.mktemp("runs") / "store", clock=clock, **SMALL) as store:
+    with MessageStore.open(folders.mktemp("runs") / "store", clock=clock, **SMALL) as store:
         put_at(store, clock, times_ms)
         yield store, times_ms
 
 
-@pytest.mark.parametrize(
-    ("moment_ms", "boundary", "queue_offset"),
-    [
-        (-1000, "lower", 0), (-1000, "upper", 0), (0, "lower", 0), (0, "upper", 0), (1, "lower", 1),
-        (1, "upper", 0), (10, "lower", 1), (10, "upper", 12), (11, "lower", 13), (11, "upper", 12),
-        (30, "lower", 14), (30, "upper", 16), (35, "lower", 17), (35, "upper", 16), (80, "lower", 28),
-        (80, "upper", 34), (81, "lower", 35), (81, "upper", 34), (10**9, "lower", 35), (10**9, "upper", 34),
-    ],
-)  # fmt: skip
-def test_moment_leads_to_the_edge_of_a_run(runs, moment_ms, boundary, queue_offset):
-    store, _times_ms = runs
-    assert store.offset_by_time("T", 0, BEGIN + moment_ms, boundary) == queue_offset
+MOMENTS = (
+    (-1000, "lower", 0),
+    (-1000, "upper", 0),
+    (0, "lower", 0),
+    (0, "upper", 0),
+    (1, "lower", 1),
+    (1, "upper", 0),
+    (10, "lower", 1),
+    (10, "upper", 12),
+    (11, "lower", 13),
+    (11, "upper", 12),
+    (30, "lower", 14),
+    (30, "upper", 16),
+    (35, "lower", 17),
+    (35, "upper", 16),
+    (80, "lower", 28),
+    (80, "upper", 34),
+    (81, "lower", 35),
+    (81, "upper", 34),
+    (10**9, "lower", 35),
+    (10**9, "upper", 34),
+)
+
+
+def test_moment_leads_to_the_edge_of_a_run(runs):
+    with every_row() as row:
+        for moment_ms, boundary, queue_offset in MOMENTS:
+            with row(moment_ms, boundary, queue_offset):
+                store, _times_ms = runs
+                assert store.offset_by_time("T", 0, BEGIN + moment_ms, boundary) == queue_offset
 
 
 def test_every_moment_agrees_with_a_plain_search(runs):

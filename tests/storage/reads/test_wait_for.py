@@ -10,18 +10,15 @@ import pytest
 
 from seglog.clock import SystemClock, VirtualClock
 from tests.support.crash.child import Child
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 from tests.support.material.stores import SMALL, OpenStore, writer_of
 
-PATIENCE_S = 20
 BACKGROUND_THREADS = 4
 
 
-def until(done) -> None:
-    deadline = time.monotonic() + patience_s(PATIENCE_S)
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+def result_of(future):
+    wait_until(future.done)
+    return future.result()
 
 
 @pytest.fixture
@@ -45,19 +42,19 @@ def test_no_time_to_wait_is_an_answer_at_once(open_store: OpenStore, timeout_ms)
 def test_put_of_another_thread_ends_the_wait(open_store: OpenStore, clock: VirtualClock, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: writer_of(store).waiters.waiting)
+    wait_until(lambda: writer_of(store).waiters.waiting)
     store.put("T", b"x")
-    assert waiting.result(PATIENCE_S) is True
+    assert result_of(waiting) is True
 
 
 def test_put_to_another_queue_does_not_end_the_wait(open_store: OpenStore, clock: VirtualClock, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: sum(clock._waiting.values()) == BACKGROUND_THREADS + 1)
+    wait_until(lambda: sum(clock._waiting.values()) == BACKGROUND_THREADS + 1)
     store.put("T", b"x", queue_id=1)
     store.put("U", b"x")
     clock.advance(60_000)
-    assert waiting.result(PATIENCE_S) is False
+    assert result_of(waiting) is False
 
 
 def test_wait_for_a_later_offset_outlasts_earlier_messages(
@@ -65,10 +62,10 @@ def test_wait_for_a_later_offset_outlasts_earlier_messages(
 ):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 2, 60_000)
-    until(lambda: writer_of(store).waiters.waiting)
+    wait_until(lambda: writer_of(store).waiters.waiting)
     store.put("T", b"0")
     store.put_batch("T", [b"1", b"2"])
-    assert waiting.result(PATIENCE_S) is True
+    assert result_of(waiting) is True
 
 
 def test_wait_ends_when_virtual_time_is_over_and_not_before(
@@ -76,46 +73,46 @@ def test_wait_ends_when_virtual_time_is_over_and_not_before(
 ):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: sum(clock._waiting.values()) == BACKGROUND_THREADS + 1)
+    wait_until(lambda: sum(clock._waiting.values()) == BACKGROUND_THREADS + 1)
     clock.advance(59_999)
     time.sleep(0.02)
     assert not waiting.done()
     clock.advance(1)
-    assert waiting.result(PATIENCE_S) is False
+    assert result_of(waiting) is False
 
 
 def test_wait_ends_when_real_time_is_over(open_store: OpenStore):
     store = open_store(clock=SystemClock())
     begun = time.monotonic()
     assert store.wait_for("T", 0, 0, 30) is False
-    assert 0.03 <= time.monotonic() - begun < PATIENCE_S
+    assert 0.03 <= time.monotonic() - begun < patience_s(20)
 
 
 def test_many_waiters_of_many_queues_all_wake(open_store: OpenStore, threads):
     store = open_store()
     waiting = [threads.submit(store.wait_for, "T", number % 3, 0, 60_000) for number in range(8)]
-    until(lambda: sum(map(len, writer_of(store).waiters.waiting.values())) == 8)
+    wait_until(lambda: sum(map(len, writer_of(store).waiters.waiting.values())) == 8)
     for queue_id in range(3):
         store.put("T", b"x", queue_id=queue_id)
-    assert [future.result(PATIENCE_S) for future in waiting] == [True] * 8
+    assert [result_of(future) for future in waiting] == [True] * 8
     assert writer_of(store).waiters.waiting == {}
 
 
 def test_closing_the_store_ends_the_wait_without_a_message(open_store: OpenStore, threads):
     store = open_store()
     waiting = threads.submit(store.wait_for, "T", 0, 0, 60_000)
-    until(lambda: writer_of(store).waiters.waiting)
+    wait_until(lambda: writer_of(store).waiters.waiting)
     store.close()
-    assert waiting.result(PATIENCE_S) is False
+    assert result_of(waiting) is False
 
 
 def test_closing_a_reader_ends_its_wait(open_store: OpenStore, clock: VirtualClock, threads):
     open_store().close()
     reader = open_store(read_only=True)
     waiting = threads.submit(reader.wait_for, "T", 0, 0, 60_000)
-    until(lambda: sum(clock._waiting.values()) == 1)
+    wait_until(lambda: sum(clock._waiting.values()) == 1)
     reader.close()
-    assert waiting.result(PATIENCE_S) is False
+    assert result_of(waiting) is False
 
 
 def test_producers_and_waiting_consumers_meet_for_every_message(open_store: OpenStore, threads):
@@ -136,8 +133,8 @@ def test_producers_and_waiting_consumers_meet_for_every_message(open_store: Open
 
     consumer = threads.submit(consume)
     for producer in [threads.submit(produce) for _ in range(3)]:
-        producer.result(PATIENCE_S)
-    consumer.result(PATIENCE_S)
+        result_of(producer)
+    result_of(consumer)
     assert seen == list(range(300))
 
 
@@ -147,6 +144,6 @@ def test_reader_beside_another_process_waits_for_its_message(tmp_path, open_stor
         assert reader.wait_for("T", 0, 0, 30) is False
         timer = threading.Timer(0.05, lambda: writer.ask("put", topic="T"))
         timer.start()
-        assert reader.wait_for("T", 0, 0, PATIENCE_S * 1000) is True
+        assert reader.wait_for("T", 0, 0, patience_s(20) * 1000) is True
         timer.join()
         assert reader.max_offset("T", 0) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
@@ -26,7 +25,7 @@ from seglog.storage.small_files.recovery_point_file import (
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes import writer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_until
 from tests.support.material.index_files import build_index_files
 from tests.support.material.sealed import BLOCK_BYTES, BODY_BYTES, COUNT, SEGMENT_BYTES, segment
 from tests.support.material.stores import Lengths, OpenOptions, new_clock, read_all, writer_of
@@ -55,8 +54,8 @@ def numbers(store: MessageStore, queue_id: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
-    path = tmp_path_factory.mktemp("fast") / "store"
+def original(folders):
+    path = folders.mktemp("fast") / "store"
     with opened(path, **SIZES) as store:
         put_many(store, COUNT)
     return path
@@ -96,12 +95,14 @@ def test_points_are_written_while_the_store_is_open(tmp_path, monkeypatch):
     path = tmp_path / "store"
     with MessageStore.open(path, recovery_step_bytes=STEP, **SIZES) as store:
         ends = set()
-        deadline = time.monotonic() + patience_s(20)
-        while len(ends) < 3:
-            assert time.monotonic() < deadline
+
+        def has_three_points():
             put_many(store, 30)
             point = read_recovery_point(RealFiles(), path)
             ends.add(0 if point is None else point.end_phy_offset)
+            return len(ends) >= 3
+
+        wait_until(has_three_points)
         killed = shutil.copytree(path, tmp_path / "killed")
         total = sum(queue.max_offset for queue in store.queues())
     with opened(killed) as store:

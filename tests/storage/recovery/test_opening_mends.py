@@ -37,8 +37,8 @@ def made(folder, *, record_crc, recovery_step_bytes=0):
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "record CRC"])
-def whole(request, tmp_path_factory):
-    return made(tmp_path_factory.mktemp("whole"), record_crc=request.param)
+def whole(request, folders):
+    return made(folders.mktemp("whole"), record_crc=request.param)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_the_part_behind_a_recovery_point_is_mended_too(name, memory_path: Path)
 @pytest.mark.parametrize("name", ["d-magic", "d-bodyflip-first", "d-bodyflip-last", "d-bodyflip-first-halt"])
 def test_golden_stores_lose_nothing_by_an_opening(name, tmp_path):
     root = golden.extract(name, tmp_path)
-    intact = golden.extract("roll-halt" if name.endswith("-halt") else "roll", tmp_path)
+    intact = golden.shared("roll-halt" if name.endswith("-halt") else "roll")
     with MessageStore.open(intact, read_only=True) as store:
         wanted = served(store)
     with MessageStore.open(root, create=False) as store:

@@ -23,7 +23,7 @@ from tests.support.material.stores import (
     new_clock,
     read_all,
 )
-from tests.support.scale import scaled
+from tests.support.scale import scaled, start
 
 COUNT = 40
 VICTIM = 17
@@ -31,8 +31,8 @@ TAGGED = b"TAGS\x01Tag%d\x02"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    root = tmp_path_factory.mktemp("whole") / "store"
+def whole(folders):
+    root = folders.mktemp("whole") / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL, **SMALL_INDEX) as store:
         for number in range(COUNT):
             store.put("T", b"body %d" % number, tags=f"Tag{number}", keys=f"key-{number}")
@@ -63,7 +63,8 @@ def tagged(root, tag):
 def test_every_bit_of_a_tag_and_its_name_is_flipped_back(mended_by, whole, memory_path: Path):
     text, place = TAGGED % VICTIM, place_of_tag(whole)
     wanted = served_by(whole)
-    for bit in range(0, 8 * len(text), scaled(7, 1)):
+    step = scaled(7, 1)
+    for bit in range(start(step, mended_by), 8 * len(text), step):
         root = copy_store(whole, memory_path / str(bit))
         flip(root, place + bit // 8, bit % 8, SEGMENT_BYTES)
         if mended_by == "a repair":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from seglog.storage.store import MessageStore
 from tests.support.damage.queue_damage import damage_queues, exchange, queue_files
 from tests.support.material import golden
 from tests.support.material.stores import SMALL_INDEX, AllLengths, copy_store, new_clock, served
-from tests.support.scale import scaled
+from tests.support.scale import chance, scaled
 
 EACH = 40
 FILE_BYTES = 400
@@ -61,8 +60,8 @@ class Intact:
 
 
 @pytest.fixture(scope="module", params=["own", "idxroll", "roll"])
-def intact(request, tmp_path_factory):
-    return Intact(request.param, tmp_path_factory.mktemp("intact"))
+def intact(request, folders):
+    return Intact(request.param, folders.mktemp("intact"))
 
 
 def repaired(root):
@@ -96,7 +95,7 @@ def test_exchanged_files_of_two_queues_change_no_record(intact, put_right, memor
 def test_damage_to_queue_files_alone_changes_no_record(intact, put_right, memory_path: Path):
     for seed in range(scaled(EACH, 2000)):
         copy = copy_store(intact.root, memory_path / "store")
-        told = damage_queues(copy, random.Random(f"queues {seed}"))
+        told = damage_queues(copy, chance("queues", seed))
         try:
             intact.check_reader(copy)
             put_right(copy)

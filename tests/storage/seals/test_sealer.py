@@ -22,7 +22,7 @@ from seglog.storage.seals.seal_files import list_seals, read_seal
 from seglog.storage.seals.sealer import Sealer
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import writer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 from tests.support.material import golden
 from tests.support.material.sealed import (
     BODY_BYTES,
@@ -44,8 +44,8 @@ def a_sealer(path, flushed=3 * SEGMENT_BYTES, files=None, clock=None, first=0):
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
-    path = tmp_path_factory.mktemp("sealer") / "store"
+def original(folders):
+    path = folders.mktemp("sealer") / "store"
     fill(path, _MESSAGES, VirtualClock())
     return path
 
@@ -60,13 +60,6 @@ def sealers_since(before):
     return [
         thread for thread in threading.enumerate() if thread.name == "seglog-seal" and thread not in before
     ]
-
-
-def until(condition, timeout_s=20.0):
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_full_segments_are_sealed_and_the_growing_one_is_not(store):
@@ -97,7 +90,7 @@ def test_an_open_store_seals_what_the_log_rolls_past(tmp_path, monkeypatch):
     with MessageStore.open(path, segment_size_bytes=SEGMENT_BYTES, flush_interval_ms=10) as store:
         for _ in range(2 * SEGMENT_BYTES // BODY_BYTES):
             store.put("orders", bytes(BODY_BYTES))
-        until(lambda: len(list_seals(RealFiles(), path)) == 2)
+        wait_until(lambda: len(list_seals(RealFiles(), path)) == 2)
         report = verify_store(path)
         assert (report.by_seal, report.is_clean) == (tuple(FULL[:2]), True)
 
@@ -105,7 +98,7 @@ def test_an_open_store_seals_what_the_log_rolls_past(tmp_path, monkeypatch):
 def test_a_store_that_never_had_seals_gets_them_while_it_is_open(store, monkeypatch):
     monkeypatch.setattr(writer, "SEAL_INTERVAL_MS", 10)
     with MessageStore.open(store):
-        until(lambda: list_seals(RealFiles(), store) == FULL)
+        wait_until(lambda: list_seals(RealFiles(), store) == FULL)
 
 
 def test_closing_does_not_wait_for_a_segment(original, tmp_path, monkeypatch):
@@ -199,13 +192,13 @@ def test_killed_at_any_step_of_sealing_no_half_seal_is_left(store, calls):
     assert verify_store(store).is_clean
     again = Sealer(RealFiles(), store, SystemClock(), SEGMENT_BYTES, 0, lambda: 3 * SEGMENT_BYTES)
     again.start(1)
-    until(lambda: list_seals(RealFiles(), store) == FULL)
+    wait_until(lambda: list_seals(RealFiles(), store) == FULL)
     again.stop()
     assert {file.suffix for file in (store / "seglog" / "seals").iterdir()} == {".seal"}
     assert verify_store(store).by_seal == tuple(FULL)
 
 
-def test_a_process_killed_while_it_seals_leaves_a_store_that_verifies(store):
+def test_a_process_killed_while_it_seals_leaves_a_store_that_verifies(store, start_child):
     """SIGKILL at random moments of a process that seals the same segments over and over."""
     code = (
         "import sys; from pathlib import Path; from seglog.storage.seals.seal_files import *\n"
@@ -216,8 +209,7 @@ def test_a_process_killed_while_it_seals_leaves_a_store_that_verifies(store):
         f"        write_seal(files, root, make_seal(files, root, first, {SEGMENT_BYTES}, 1, lambda: True))\n"
     )
     for wait_ms in (0, 3, 7, 20, 50, 90):
-        process = subprocess.Popen([sys.executable, "-c", code, str(store)], stdout=subprocess.PIPE)
-        assert process.stdout is not None
+        process = start_child([sys.executable, "-c", code, store], stdout=subprocess.PIPE)
         process.stdout.readline()
         time.sleep(wait_ms / 1000)
         process.send_signal(signal.SIGKILL)
@@ -233,7 +225,7 @@ def test_seals_of_segments_that_retention_took_go_too(tmp_path):
     segment(path, 0).unlink()
     sealer = Sealer(RealFiles(), path, SystemClock(), SEGMENT_BYTES, FULL[1], lambda: 4 * SEGMENT_BYTES)
     sealer.start(1)
-    until(lambda: list_seals(RealFiles(), path) == [number * SEGMENT_BYTES for number in range(1, 4)])
+    wait_until(lambda: list_seals(RealFiles(), path) == [number * SEGMENT_BYTES for number in range(1, 4)])
     sealer.stop()
 
 
@@ -263,7 +255,7 @@ def test_an_unwritable_seals_folder_ends_sealing_and_nothing_else(store, monkeyp
     monkeypatch.setattr(writer, "SEAL_INTERVAL_MS", 1)
     before = set(threading.enumerate())
     with MessageStore.open(store, files=Denied()) as opened:
-        until(lambda: not sealers_since(before))
+        wait_until(lambda: not sealers_since(before))
         opened.put("orders", b"still works")
         opened.flush()
 

@@ -10,6 +10,7 @@ from seglog.errors import ConfigError, CorruptError
 from seglog.storage.files.files import RealFiles
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.rows import every_row
 
 PATH = Path("/store/config/topics.json")
 BACKUP = Path("/store/config/topics.json.bak")
@@ -76,21 +77,31 @@ def test_power_loss_at_any_moment_of_a_save_leaves_the_old_or_the_new_one(histor
     pytest.fail(f"a save needs more than {MOST_CALLS} calls")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [b"{", b'{"n":1', b'{"n":"1"}', b"[]", b"\xff\xfe", b"\0" * 20],
-    ids=["cut", "cut later", "other type", "other shape", "no text", "zeros"],
-)
-def test_a_damaged_file_gives_way_to_its_backup_and_is_kept_as_evidence(damage):
-    files = saved(1, 2)
-    files.write_file(PATH, damage)
-    config = open_file(files)
-    assert config.load(parse) == 1
-    assert [data for path, data in files.contents().items() if path.parent == EVIDENCE] == [damage]
-    assert not files.exists(PATH)
-    config.save({"n": 5})
-    assert open_file(files).load(parse) == 5
-    assert files.read_file(BACKUP) == saved(1).read_file(PATH), "the good backup is still there"
+DAMAGES = {
+    "cut": b"{",
+    "cut later": b'{"n":1',
+    "other type": b'{"n":"1"}',
+    "other shape": b"[]",
+    "no text": b"\xff\xfe",
+    "zeros": b"\0" * 20,
+}
+
+
+def test_a_damaged_file_gives_way_to_its_backup_and_is_kept_as_evidence():
+    with every_row() as row:
+        for name, damage in DAMAGES.items():
+            with row(name):
+                files = saved(1, 2)
+                files.write_file(PATH, damage)
+                config = open_file(files)
+                assert config.load(parse) == 1
+                assert [data for path, data in files.contents().items() if path.parent == EVIDENCE] == [
+                    damage
+                ]
+                assert not files.exists(PATH)
+                config.save({"n": 5})
+                assert open_file(files).load(parse) == 5
+                assert files.read_file(BACKUP) == saved(1).read_file(PATH), "the good backup is still there"
 
 
 def test_a_file_that_rots_under_a_running_owner_does_not_become_the_backup():

@@ -20,13 +20,14 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.material import golden
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, fill, new_clock
+from tests.support.rows import every_row
 
 NOW_MS = new_clock().now_ms()
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
-    root = tmp_path_factory.mktemp("original") / "store"
+def original(folders):
+    root = folders.mktemp("original") / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL, **SMALL_INDEX) as store:
         fill(store, 40)
     (root / "config").mkdir()
@@ -127,16 +128,20 @@ DEVIATIONS = {
 }
 
 
-@pytest.mark.parametrize(("name", "codes"), DEVIATIONS.items())
-def test_damage_that_no_checksum_covers_is_named(name, codes, tmp_path):
-    found = full_survey(golden.extract(name, tmp_path))
-    assert codes <= {finding.code for finding in found.findings}
+def test_damage_that_no_checksum_covers_is_named():
+    with every_row() as row:
+        for name, codes in DEVIATIONS.items():
+            with row(name, codes):
+                found = full_survey(golden.shared(name))
+                assert codes <= {finding.code for finding in found.findings}
 
 
-@pytest.mark.parametrize("name", golden.golden_names(damaged=False))
-def test_intact_store_has_nothing_to_be_named_however_closely_it_is_looked_at(name, tmp_path):
-    found = full_survey(golden.extract(name, tmp_path))
-    assert {finding.code for finding in found.findings} <= {"log-spare"}
+def test_intact_store_has_nothing_to_be_named_however_closely_it_is_looked_at():
+    with every_row() as row:
+        for name in golden.golden_names(damaged=False):
+            with row(name):
+                found = full_survey(golden.shared(name))
+                assert {finding.code for finding in found.findings} <= {"log-spare"}
 
 
 def test_what_tombstones_stand_in_for_is_not_told_again_by_the_index(root):

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import gc
 import threading
-import time
 
 import pytest
 from typing_extensions import override
@@ -18,11 +17,10 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import NewMessage, RawMessage
 from tests.support.crash.failing_files import FailingFiles, Fault
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import in_time, join_thread, wait_for_event, wait_until
 from tests.support.material.stores import SMALL, OpenStore, new_clock, read_all, writer_of
 
 SYNC = Durability.SYNC
-PATIENCE_S = 20
 
 
 class Gate:
@@ -44,7 +42,7 @@ class GatedFile(RealFile):
         if "commitlog" in str(self._path):
             self.gate.count += 1
             self.gate.entered.set()
-            assert self.gate.open.wait(PATIENCE_S)
+            wait_for_event(self.gate.open)
         super().sync()
 
 
@@ -85,7 +83,7 @@ def hold(gate):
 
 
 async def entered(gate):
-    await asyncio.to_thread(gate.entered.wait, PATIENCE_S)
+    await asyncio.to_thread(wait_for_event, gate.entered)
 
 
 # ------------------------------------------------------------------------------------- what is stored
@@ -194,7 +192,7 @@ def test_threads_and_tasks_of_several_loops_share_syncs(store, gate):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE_S)
+        join_thread(thread)
     assert store.max_offset("T", 0) == 1 + 3 * 50 + 2 * 20
     assert gate.count < 100
 
@@ -300,7 +298,7 @@ def test_close_while_tasks_wait_tells_them_the_truth(tmp_path, gate):
         await asyncio.sleep(0.01)
         gate.open.set()
         await closing
-        results = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE_S)
+        results = await in_time(asyncio.gather(*tasks, return_exceptions=True))
         with pytest.raises(ClosedError):
             await store.put_async("T", b"late")
         return results
@@ -320,7 +318,7 @@ def test_close_within_the_loop_ends_all_waiting(tmp_path):
         tasks = [asyncio.create_task(store.put_async("T", b"x")) for _ in range(100)]
         await asyncio.sleep(0)
         store.close()
-        return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE_S)
+        return await in_time(asyncio.gather(*tasks, return_exceptions=True))
 
     results = asyncio.run(put_and_close())
     assert {type(result) for result in results if isinstance(result, BaseException)} <= {ClosedError}
@@ -385,7 +383,7 @@ def test_task_waits_for_a_message(store):
         await asyncio.sleep(0)
         assert not waiting.done()
         await store.put_async("T", b"x")
-        return await asyncio.wait_for(waiting, PATIENCE_S)
+        return await in_time(waiting)
 
     assert asyncio.run(wait()) is True
     assert not store._core.waiters.waiting
@@ -399,7 +397,7 @@ def test_task_waits_for_any_of_many_queues_that_a_thread_puts_to(store):
         await asyncio.to_thread(store.put, "T", b"x", queue_id=2)
         assert not waiting.done()
         await asyncio.to_thread(store.put, "U", b"x", queue_id=5)
-        return await asyncio.wait_for(waiting, PATIENCE_S)
+        return await in_time(waiting)
 
     assert asyncio.run(wait()) is True
 
@@ -410,11 +408,9 @@ def test_thread_waits_for_any_of_many_queues(store):
         target=lambda: found.append(store.wait_for_any({("T", 7): 0, ("U", 5): 0}, 60_000))
     )
     waiting.start()
-    deadline = time.monotonic() + patience_s(PATIENCE_S)
-    while len(store._core.waiters.waiting) < 2:
-        assert time.monotonic() < deadline
+    wait_until(lambda: len(store._core.waiters.waiting) == 2)
     store.put("U", b"x", queue_id=5)
-    waiting.join(PATIENCE_S)
+    join_thread(waiting)
     assert found == [True]
     assert not store._core.waiters.waiting
 
@@ -424,7 +420,7 @@ def test_task_of_a_reader_sees_what_a_writer_puts(store):
         waiting = asyncio.create_task(reader.wait_for_async("T", 0, 1, 60_000))
         await asyncio.sleep(0.02)
         await store.put_async("T", b"x")
-        return await asyncio.wait_for(waiting, PATIENCE_S)
+        return await in_time(waiting)
 
     with MessageStore.open(store.path, read_only=True) as reader:
         assert asyncio.run(wait(reader)) is True
@@ -436,7 +432,7 @@ def test_waiting_ends_with_its_time_and_with_the_store(tmp_path):
         waiting = asyncio.create_task(store.wait_for_async("T", 0, 0, 60_000))
         await asyncio.sleep(0)
         store.close()
-        return await asyncio.wait_for(waiting, PATIENCE_S)
+        return await in_time(waiting)
 
     assert asyncio.run(wait(MessageStore.open(tmp_path / "store", **SMALL))) is False
 

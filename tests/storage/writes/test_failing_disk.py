@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import shutil
 import threading
-import time
 from pathlib import Path
 from typing import Unpack
 
@@ -19,8 +17,9 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from seglog.storage.writes.flush import Durability
 from tests.support.crash.failing_files import FailingFiles, Fault
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_until
 from tests.support.material.stores import SMALL, OpenOptions, SomeLengths, new_clock, read_all, writer_of
+from tests.support.scale import strides
 
 SYNC = Durability.SYNC
 
@@ -87,10 +86,12 @@ def test_failed_sync_of_the_flusher_closes_the_latch_for_async_puts(tmp_path, fa
     store = open_failing(tmp_path / "store", fault, flush_interval_ms=1000, clock=clock)
     store.put("T", b"x")
     fault.names, fault.at, fault.count = frozenset({"sync"}), 1, 0
-    deadline = time.monotonic() + patience_s(10)
-    while not writer_of(store)._latch.is_closed:
+
+    def is_closed():
         clock.advance(1000)
-        assert time.monotonic() < deadline
+        return writer_of(store)._latch.is_closed
+
+    wait_until(is_closed, "the latch is closed", idle_s=10)
     with pytest.raises(StoreFailedError):
         store.put("T", b"y")
     with pytest.raises(StoreFailedError):
@@ -114,7 +115,7 @@ def test_failed_sync_fails_every_thread_that_waits_for_it(tmp_path, fault):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(patience_s(10))
+        join_thread(thread, idle_s=10)
     assert outcomes == ["failed"] * 8
     with pytest.raises(StoreFailedError):
         store.close()
@@ -163,7 +164,7 @@ def numbers(store) -> list[int]:
 @pytest.mark.parametrize("sticky", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EMFILE], ids=["EIO", "ENOSPC", "EMFILE"])
 def test_any_call_may_fail_in_a_run_and_nothing_acknowledged_is_lost(memory_path: Path, error, sticky):
-    for at in itertools.count(1):
+    for at in strides(1, 1, 1, "a run", error, sticky):
         path = memory_path / f"{at}"
         fault = Fault(at, error, sticky)
         acked, tried = work(path, fault)
@@ -191,7 +192,7 @@ def test_any_call_may_fail_in_a_recovery_and_the_next_one_works(memory_path: Pat
         store.put("T", b"%d" % number + bytes(300))
     make_crash = _crash_image(crashed, memory_path)
     store.close()
-    for at in itertools.count(1):
+    for at in strides(1, 1, 1, "a recovery", error):
         path = make_crash(at)
         fault = Fault(at, error)
         with contextlib.suppress(SeglogError):

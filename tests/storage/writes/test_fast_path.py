@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -20,6 +21,7 @@ from seglog.storage.writes.flush import Durability
 from seglog.storage.writes.values import BatchResult, NewMessage, PutResult, RawMessage
 from tests.support.machine.fast_paths import contents, fast_paths_of, without_fast_path
 from tests.support.machine.kernels import BOTH
+from tests.support.machine.patience import wait_until
 from tests.support.material.stores import (
     SMALL,
     SMALL_INDEX,
@@ -208,8 +210,7 @@ def test_a_put_wakes_who_waits_for_its_queue(open_store: OpenStore):
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(store.wait_for("T", 0, 1, 30_000)))
     waiting.start()
-    while not writer_of(store).waiters.waiting:
-        pass
+    wait_until(lambda: writer_of(store).waiters.waiting)
     made = ordinary_appends(store)
     store.put("T", b"y")
     waiting.join()
@@ -247,7 +248,7 @@ def test_while_somebody_appends_the_fast_path_waits(open_store: OpenStore):
     with writer.appends.append_lock, writer.log.tail:
         thread = threading.Thread(target=lambda: done.append(store.put("T", b"y")))
         thread.start()
-        thread.join(0.2)
+        time.sleep(0.2)  # a put that does not wait takes far less
         assert (done, store.max_offset("T", 0)) == ([], 1)
     thread.join()
     assert done[0].queue_offset == 1

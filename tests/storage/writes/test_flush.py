@@ -16,10 +16,8 @@ from seglog.errors import StoreFailedError
 from seglog.storage.files.latch import Latch
 from seglog.storage.writes import flush
 from seglog.storage.writes.flush import GroupCommit, _Caller
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_for_event, wait_until
 from tests.support.narrow import not_none
-
-PATIENCE_S = 20
 
 
 class Disk:
@@ -36,7 +34,7 @@ class Disk:
 
     def _sync(self, start, end):
         self.entered.release()
-        assert self.go.acquire(timeout=PATIENCE_S)
+        assert self.go.acquire(timeout=patience_s(20))
         if self.error is not None:
             raise self.error
         self.synced.append((start, end))
@@ -66,13 +64,6 @@ class Disk:
         return thread
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + patience_s(PATIENCE_S)
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 @pytest.fixture
 def disk():
     return Disk()
@@ -80,14 +71,13 @@ def disk():
 
 def join(*threads):
     for thread in threads:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
+        join_thread(thread)
 
 
 def test_those_who_came_before_a_sync_began_share_it(disk):
     outcomes = []
     leader = disk.begin(outcomes, "leader")
-    assert disk.entered.acquire(timeout=PATIENCE_S)
+    assert disk.entered.acquire(timeout=patience_s(20))
     followers = [disk.begin(outcomes, f"follower {n}") for n in range(5)]
     disk.go.release()
     join(leader)
@@ -215,7 +205,7 @@ def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monk
         @override
         def wait(self):
             self._turn.acquire()
-            assert let_go.wait(PATIENCE_S)
+            wait_for_event(let_go)
             self.wake_others()
 
     class Interrupted(_Caller):
@@ -225,7 +215,7 @@ def test_one_who_is_interrupted_before_its_turn_wakes_those_behind_it(disk, monk
 
         @override
         def wait(self):
-            assert interrupt.wait(PATIENCE_S)
+            wait_for_event(interrupt)
             raise KeyboardInterrupt
 
     outcomes = []
@@ -310,6 +300,5 @@ def test_interrupted_anywhere_in_its_lead_a_put_leaves_the_lead_to_the_next(disk
         sys.settrace(None)
     following = threading.Thread(target=disk.put, daemon=True)
     following.start()
-    following.join(PATIENCE_S)
-    assert not following.is_alive()
+    join_thread(following)
     assert interrupted == [where]

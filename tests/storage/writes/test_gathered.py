@@ -24,11 +24,10 @@ from tests.storage.writes.test_fast_path_alike import PUTS, USUAL
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.fast_paths import contents, fast_paths_of
 from tests.support.machine.kernels import BOTH
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import in_time, join_thread, patience_s
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock, read_all, writer_of
 
 SYNC, ASYNC = Durability.SYNC, Durability.ASYNC
-PATIENCE_S = 30
 LIMIT = 600
 
 
@@ -209,7 +208,7 @@ def test_no_put_is_acknowledged_before_a_sync_that_began_after_its_append_has_en
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(patience_s(PATIENCE_S))
+            join_thread(thread, idle_s=30)
         assert sum(queue.max_offset for queue in store.queues()) == 2 * 20 * 8
         disk.store = None
     assert early == []
@@ -223,7 +222,7 @@ def test_whatever_appends_next_comes_behind_what_was_gathered(store):
     def in_a_thread(call):
         thread = threading.Thread(target=call)
         thread.start()
-        thread.join(PATIENCE_S)
+        join_thread(thread)
 
     async def run():
         tasks = await called(store.put_async("T", b"1"))
@@ -339,7 +338,7 @@ def test_close_in_the_middle_of_a_turn_answers_all(tmp_path):
         tasks = await called(*(store.put_async("T", b"%d" % n) for n in range(5)))
         store.close()
         tasks += await called(*(store.put_async("T", b"late") for _ in range(2)))
-        return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE_S)
+        return await in_time(asyncio.gather(*tasks, return_exceptions=True))
 
     found = asyncio.run(run())
     assert [put.queue_offset for put in found[:5]] == [1, 2, 3, 4, 5]
@@ -402,7 +401,7 @@ def test_who_waits_for_a_queue_is_woken_without_a_lock(store):
         # Another thread gets through although this one has not returned.
         other = threading.Thread(target=lambda: others.append(store.put("T", b"other", queue_id=2)))
         other.start()
-        other.join(PATIENCE_S)
+        other.join(patience_s(5))
         woken.append(other.is_alive())
 
     async def run():

@@ -14,7 +14,7 @@ import pytest
 
 import seglog
 from seglog import Durability, MessageStore, NewMessage
-from tests.support.scale import scaled
+from tests.support.scale import strides
 
 PACKAGE = str(Path(seglog.__file__).parent / "storage")
 SIZES: dict[str, Any] = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 400}
@@ -85,8 +85,7 @@ def contents(store: MessageStore) -> dict[tuple[str, int], bytes]:
 
 @pytest.mark.parametrize("name", APPENDS)
 def test_an_append_that_is_interrupted_anywhere_leaves_every_offset_its_message(name: str, tmp_path: Path):
-    at, is_interrupted, step = 1, True, scaled(13, 1)
-    while is_interrupted:
+    for at in strides(1, 13, 1, "interrupted", name):
         root = tmp_path / str(at)
         acknowledged = fill(root)
         with MessageStore.open(root, **SIZES) as store:
@@ -97,4 +96,5 @@ def test_an_append_that_is_interrupted_anywhere_leaves_every_offset_its_message(
         assert acknowledged.items() <= before.items(), at
         with MessageStore.open(root, **SIZES) as store:
             assert contents(store) == before, at
-        at += step
+        if not is_interrupted:
+            break

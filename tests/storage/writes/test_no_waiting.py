@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from pathlib import Path
 from typing import Unpack
 
@@ -17,11 +16,10 @@ from seglog.storage.format.names import segment_file_name
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.crash.failing_files import FailingFiles, Fault
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_for_event, wait_until
 from tests.support.material.stores import SMALL, OpenOptions, new_clock, read_all, writer_of
 
 SEGMENT_BYTES = 1 << 20
-PATIENCE_S = 20
 
 
 class SlowFiles(RealFiles):
@@ -45,14 +43,7 @@ class SlowFiles(RealFiles):
     def _wait(self):
         if not self.go_on.is_set():
             self.waiting.set()
-            assert self.go_on.wait(PATIENCE_S)
-
-
-def until(done):
-    deadline = time.monotonic() + patience_s(PATIENCE_S)
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+            wait_for_event(self.go_on)
 
 
 def open_big(path: Path, **options: Unpack[OpenOptions]) -> MessageStore:
@@ -65,13 +56,13 @@ def come_near_the_end(store):
     near = SEGMENT_BYTES // 2
     store.put("T", b"x")
     store.put("T", b"x")
-    until(lambda: store._core.log.tail.wake_allocator_at == near)
+    wait_until(lambda: store._core.log.tail.wake_allocator_at == near)
     store.put("T", bytes(900_000))
     assert len(log_files(store)) == 1
 
 
 def until_made_ahead(store):
-    until(lambda: store._core.log._segments.find(SEGMENT_BYTES) is not None)
+    wait_until(lambda: store._core.log._segments.find(SEGMENT_BYTES) is not None)
 
 
 def log_files(store):
@@ -85,12 +76,12 @@ def test_put_of_a_new_queue_holds_up_nobody_else(tmp_path):
         files.go_on.clear()
         slow = threading.Thread(target=store.put, args=("New", b"x"))
         slow.start()
-        assert files.waiting.wait(PATIENCE_S)
+        wait_for_event(files.waiting)
         for _ in range(100):
             store.put("T", b"x")
         assert store.max_offset("New", 0) == 0
         files.go_on.set()
-        slow.join(PATIENCE_S)
+        join_thread(slow)
         assert store.max_offset("New", 0) == 1
 
 
@@ -102,11 +93,11 @@ def test_put_that_fits_goes_ahead_of_one_that_needs_a_new_file(tmp_path):
         files.go_on.clear()
         slow = threading.Thread(target=store.put, args=("T", bytes(100_000)))
         slow.start()
-        assert files.waiting.wait(PATIENCE_S)
+        wait_for_event(files.waiting)
         small = store.put("T", b"small")
         assert small.phy_offset < SEGMENT_BYTES
         files.go_on.set()
-        slow.join(PATIENCE_S)
+        join_thread(slow)
         assert [len(message.body) for message in read_all(store, "T", 0)] == [1_000_000, 5, 100_000]
 
 
@@ -162,7 +153,7 @@ def test_no_space_ahead_is_nothing_that_a_put_hears_of(tmp_path):
         come_near_the_end(store)
         fault.at, fault.sticky, fault.count = 1, True, 0
         store.put("T", b"x")
-        until(lambda: fault.fired)
+        wait_until(lambda: fault.fired)
         assert store.put("T", b"x").queue_offset == 4
         with pytest.raises(FullError):
             store.put("T", bytes(300_000))
@@ -176,7 +167,7 @@ def test_failed_sync_of_the_file_ahead_closes_the_latch(tmp_path):
     come_near_the_end(store)
     fault.at, fault.count = 1, 0
     store.put("T", b"x")
-    until(lambda: writer_of(store)._latch.is_closed)
+    wait_until(lambda: writer_of(store)._latch.is_closed)
     with pytest.raises(StoreFailedError):
         store.put("T", b"x")
     with pytest.raises(StoreFailedError):
@@ -199,7 +190,7 @@ def test_queue_files_get_their_names_while_flushes_go_on(tmp_path):
         for number in range(1500):
             store.put(f"T{number % 3}", b"x")
         stop.set()
-        flusher.join(PATIENCE_S)
+        join_thread(flusher)
         names = [path.name for path in (store.path / "consumequeue").rglob("*") if path.is_file()]
         assert sorted(names) == sorted([segment_file_name(at) for at in range(0, 10_000, 200)] * 3)
 
@@ -216,7 +207,7 @@ def test_threads_that_all_need_new_queues_and_files_lose_nothing(tmp_path):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(PATIENCE_S)
+            join_thread(thread)
         for number in range(6):
             assert [m.body for m in read_all(store, f"Own{number}", 0)] == [
                 b"%d" % each for each in range(60)
@@ -236,13 +227,13 @@ def test_next_file_of_a_fast_queue_is_made_ahead_and_named_once_it_has_a_unit(tm
     with open_big(tmp_path / "store", segment_size_bytes=64 << 20, queue_file_size_bytes=20 * units) as store:
         store.put_batch("T", [b"x"] * 17_000)
         store.put_batch("T", [b"x"] * 1000)  # asks for room, and is fast by now
-        until(lambda: ("T", 0) in writer_of(store)._growth._fast_queues)
+        wait_until(lambda: ("T", 0) in writer_of(store)._growth._fast_queues)
         writer_of(store)._growth._grow_ahead()
         assert len(list((store.path / "consumequeue" / "T").glob("*.new"))) == 1
         grown = []
         writer_of(store)._growth.make = lambda *_needs: grown.append(1)
         store.put_batch("T", [b"x"] * 4000)
-        until(lambda: len(queue_files(store)) == 2)
+        wait_until(lambda: len(queue_files(store)) == 2)
         assert not grown
         assert store.max_offset("T", 0) == 22_000
         assert len(store.get("T", 0, units, 3)) == 3
@@ -268,7 +259,7 @@ class SlowFolderSyncs(RealFiles):
     def sync_dir(self, path):
         if not self.go_on.is_set():
             self.waiting.set()
-            assert self.go_on.wait(PATIENCE_S)
+            wait_for_event(self.go_on)
         super().sync_dir(path)
 
 
@@ -281,9 +272,9 @@ def test_a_queue_goes_on_in_its_next_file_while_the_disk_writes_the_name_of_the_
         files.go_on.clear()
         flush = threading.Thread(target=store.flush)
         flush.start()
-        assert files.waiting.wait(PATIENCE_S)
+        wait_for_event(files.waiting)
         for _ in range(250):
             store.put("T", b"x")
         assert len(queue_files(store)) == 3
         files.go_on.set()
-        flush.join(PATIENCE_S)
+        join_thread(flush)

@@ -29,6 +29,7 @@ from tests.support.material.stores import (
     read_all,
     served,
 )
+from tests.support.scale import scaled
 
 PREPARED, COMMIT, ROLLBACK, INNER_BATCH = 0x4, 0x8, 0xC, 0x80
 
@@ -402,7 +403,7 @@ class SlowlyRenaming(RealFiles):
 
 def test_queue_files_may_get_their_names_while_they_are_synced(tmp_path):
     """A flush that found a file under the name that it waits with must not take that for a failure."""
-    stop = threading.Event()
+    stop, count = threading.Event(), scaled(600, 600)
 
     def flush(store):
         while not stop.is_set():
@@ -414,9 +415,9 @@ def test_queue_files_may_get_their_names_while_they_are_synced(tmp_path):
     ):
         flushing = pool.submit(flush, store)
         try:
-            for number in range(600):
-                store.put("T", b"%d" % number, queue_id=number % 300)
+            for number in range(count):
+                store.put("T", b"%d" % number, queue_id=number % (count // 2))
         finally:
             stop.set()
         flushing.result()
-        assert sum(queue.max_offset for queue in store.queues()) == 600
+        assert sum(queue.max_offset for queue in store.queues()) == count

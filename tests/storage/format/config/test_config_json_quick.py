@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seglog.errors import CorruptError
 from seglog.storage.format.config.config_json import MAX_DEPTH, decode_closely, encode_config
 from seglog.storage.format.config.config_json_quick import decode_quickly
+from tests.support.rows import every_row
 
 CONFIG = Path(__file__).parents[3] / "golden" / "config"
 
@@ -22,62 +23,70 @@ def quickly(text):
     return decode_quickly(text, MAX_DEPTH)
 
 
-@pytest.mark.parametrize("path", sorted(CONFIG.glob("*/*.json")), ids=lambda path: "/".join(path.parts[-2:]))
-def test_real_files_are_read_alike(path):
-    text = path.read_text()
-    found = quickly(text)
-    if "{{" in text:
-        assert found is None, "objects as keys are for the close reader"
-    else:
-        assert found == (decode_closely(text),)
+def test_real_files_are_read_alike():
+    with every_row() as row:
+        for path in sorted(CONFIG.glob("*/*.json")):
+            with row(path):
+                text = path.read_text()
+                found = quickly(text)
+                if "{{" in text:
+                    assert found is None, "objects as keys are for the close reader"
+                else:
+                    assert found == (decode_closely(text),)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TABLE,
-        "null",
-        " [1, -2.5e3, true]\n",
-        '{"5":1,5:2,-7:3,0:4}',
-        r'{"a\"{1:2,":"x,3:4","b":{"\\":{9:1}}}',
-        '{"line\nbreak":"tab\there"}',
-        r'"\ud83d"',
-        "[" * MAX_DEPTH + "]" * MAX_DEPTH,
-        '{"a":1,"a":2,3:1,3:2}',
-        '"\0"',
-        r'{"\u00005":1}',
-        r'{"a\\":"[","]\"{":[[""],["",""],"{"],"":{}}',
-    ],
+OF_THE_DIALECT = (
+    TABLE,
+    "null",
+    " [1, -2.5e3, true]\n",
+    '{"5":1,5:2,-7:3,0:4}',
+    r'{"a\"{1:2,":"x,3:4","b":{"\\":{9:1}}}',
+    '{"line\nbreak":"tab\there"}',
+    r'"\ud83d"',
+    "[" * MAX_DEPTH + "]" * MAX_DEPTH,
+    '{"a":1,"a":2,3:1,3:2}',
+    '"\0"',
+    r'{"\u00005":1}',
+    r'{"a\\":"[","]\"{":[[""],["",""],"{"],"":{}}',
 )
-def test_texts_of_the_dialect_are_read_alike(text):
-    found = quickly(text)
-    assert found == (decode_closely(text),)
-    assert repr(found[0]) == repr(decode_closely(text)), "1, 1.0 and True are equal and not the same"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{1:2",
-        "{01:2}",
-        "[NaN]",
-        "[-Infinity]",
-        "[1e999]",
-        '{"a":' + "1" * 41 + "}",
-        "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1),
-        "[" * 100_000,
-        '{5:"\0"}',
-        r'{"\u00005":1,5:1}',
-        "{} {}",
-        "]",
-        '{{"topic":"T"}:1}',
-        '{"a":1,}',
-        "{12345678901234567890:1}",
-    ],
+def test_texts_of_the_dialect_are_read_alike():
+    with every_row() as row:
+        for text in OF_THE_DIALECT:
+            with row(text):
+                found = quickly(text)
+                assert found == (decode_closely(text),)
+                assert repr(found[0]) == repr(decode_closely(text)), (
+                    "1, 1.0 and True are equal and not the same"
+                )
+
+
+NOT_QUICK = (
+    "",
+    "{1:2",
+    "{01:2}",
+    "[NaN]",
+    "[-Infinity]",
+    "[1e999]",
+    '{"a":' + "1" * 41 + "}",
+    "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1),
+    "[" * 100_000,
+    '{5:"\0"}',
+    r'{"\u00005":1,5:1}',
+    "{} {}",
+    "]",
+    '{{"topic":"T"}:1}',
+    '{"a":1,}',
+    "{12345678901234567890:1}",
 )
-def test_everything_else_is_left_to_the_close_reader(text):
-    assert quickly(text) is None
+
+
+def test_everything_else_is_left_to_the_close_reader():
+    with every_row() as row:
+        for text in NOT_QUICK:
+            with row(text):
+                assert quickly(text) is None
 
 
 _SCALARS = st.one_of(

@@ -13,7 +13,8 @@ from seglog.errors import CorruptError
 from seglog.storage.format.config.config_json import decode_config, encode_config
 from seglog.storage.format.config.config_refs import MAX_HEIGHT
 from seglog.storage.format.config.config_value import ConfigValue
-from tests.support.material.golden import config_names, extract
+from tests.support.material.golden import config_names, shared
+from tests.support.rows import every_row
 
 # Written by fastjson 1.2.83 from maps and lists that share parts.
 WRITTEN_BY_FASTJSON = r"""{
@@ -72,28 +73,29 @@ def test_other_forms(text, value):
     assert decode_config(text) == value
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "$",
-        "@",
-        "..",
-        "",
-        "$.",
-        "$.b",
-        "$.none",
-        "$.a.none",
-        "$.l[2]",
-        "$.l[-1]",
-        "$.l.x",
-        "$.n[0]",
-        "$x",
-        "$.a[",
-    ],
+NOWHERE = (
+    "$",
+    "@",
+    "..",
+    "",
+    "$.",
+    "$.b",
+    "$.none",
+    "$.a.none",
+    "$.l[2]",
+    "$.l[-1]",
+    "$.l.x",
+    "$.n[0]",
+    "$x",
+    "$.a[",
 )
-def test_references_that_lead_nowhere_or_back_are_refused(path):
-    with pytest.raises(CorruptError, match="config-ref"):
-        decode_config(f'{{"a":{{}},"l":[1,2],"n":5,"b":{{"c":{{"$ref":"{path}"}}}}}}')
+
+
+def test_references_that_lead_nowhere_or_back_are_refused():
+    with every_row() as row:
+        for path in NOWHERE:
+            with row(path), pytest.raises(CorruptError, match="config-ref"):
+                decode_config(f'{{"a":{{}},"l":[1,2],"n":5,"b":{{"c":{{"$ref":"{path}"}}}}}}')
 
 
 @pytest.mark.parametrize(
@@ -128,8 +130,8 @@ def test_arbitrary_paths_raise_nothing_but_our_error(path):
 
 
 @pytest.mark.parametrize("name", [*config_names(), "broker-store"])
-def test_every_config_file_and_backup_of_a_real_broker_is_read_and_kept(name, tmp_path):
-    store = extract(name, tmp_path)
+def test_every_config_file_and_backup_of_a_real_broker_is_read_and_kept(name):
+    store = shared(name)
     paths = [path for path in (store / "config").iterdir() if not path.name.startswith("timercheck")]
     paths.append(store / "compaction" / "position-checkpoint")
     assert len([path for path in paths if path.suffix == ".bak"]) >= 6

@@ -5,26 +5,26 @@ from __future__ import annotations
 import time
 import tracemalloc
 
-import pytest
-
 from seglog.storage.format.config.java_properties import numbered_java_properties, parse_java_properties
+from tests.support.rows import every_row
 
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a=\\\nb\\\n  c\nd=e", [("a", "bc", 1), ("d", "e", 4)]),
-        ("a=b\\\\\nc=d", [("a", "b\\", 1), ("c", "d", 2)]),
-        ("a=b\\", [("a", "b", 1)]),
-        ("\\\n#c\na=b", [("a", "b", 3)]),
-        ("a\\\n#b", [("a#b", "", 1)]),
-        ("a\\ b\\=c\\:d e", [("a b=c:d", "e", 1)]),
-        ("a : b", [("a", "b", 1)]),
-        ("=b", [("", "b", 1)]),
-    ],
+LINES = (
+    ("a=\\\nb\\\n  c\nd=e", [("a", "bc", 1), ("d", "e", 4)]),
+    ("a=b\\\\\nc=d", [("a", "b\\", 1), ("c", "d", 2)]),
+    ("a=b\\", [("a", "b", 1)]),
+    ("\\\n#c\na=b", [("a", "b", 3)]),
+    ("a\\\n#b", [("a#b", "", 1)]),
+    ("a\\ b\\=c\\:d e", [("a b=c:d", "e", 1)]),
+    ("a : b", [("a", "b", 1)]),
+    ("=b", [("", "b", 1)]),
 )
-def test_lines_are_joined_and_split(text, found):
-    assert numbered_java_properties(text.encode()) == found
+
+
+def test_lines_are_joined_and_split():
+    with every_row() as row:
+        for text, found in LINES:
+            with row(text, found):
+                assert numbered_java_properties(text.encode()) == found
 
 
 def test_many_joined_lines_take_no_longer_than_they_are():

@@ -11,7 +11,7 @@ from seglog.storage.format.index.index_geometry import index_damage, infer_index
 from seglog.storage.format.index.index_keys import IndexedRecord, record_keys
 from seglog.storage.format.index.index_rows import key_rows
 from seglog.storage.format.index.index_view import IndexView
-from tests.support.material.golden import config_names, expected, extract, golden_names
+from tests.support.material.golden import config_names, expected, golden_names, shared
 from tests.support.material.index_files import build_index_files, indexes_tags, select_from_files
 from tests.support.material.log_records import iter_log
 
@@ -20,8 +20,8 @@ CHUNK_BYTES = 1 << 22
 
 
 @pytest.fixture(scope="module")
-def store(request, tmp_path_factory):
-    return extract(request.param, tmp_path_factory.mktemp("index"))
+def store(request):
+    return shared(request.param)
 
 
 @pytest.fixture(scope="module")

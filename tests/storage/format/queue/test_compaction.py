@@ -21,24 +21,27 @@ from seglog.storage.format.queue.compaction import (
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import encode_properties
 from tests.support.material.compactions import is_kept
-from tests.support.material.golden import config_names, extract, golden_names
+from tests.support.material.golden import config_names, golden_names, shared
 from tests.support.material.log_records import iter_log
+from tests.support.rows import every_row
 
 TOPICS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 
 
-@pytest.mark.parametrize(
-    ("configured", "real"),
-    [
-        pytest.param((100 << 20, 10 << 20), (104_857_460, 10_485_746), id="defaults"),
-        pytest.param((10_000, 1000), (9660, 966), id="rest below half"),
-        pytest.param((9_660, 1000), (10_626, 966), id="no rest counts as more than half"),
-        pytest.param((10_300, 1000), (10_626, 966), id="rest above half"),
-        pytest.param((1_000, 1000), (4830, 966), id="at least five queue files"),
-    ],
-)
-def test_sizes_are_rounded_as_rocketmq_does(configured, real):
-    assert compaction_sizes(*configured) == real
+SIZES = {
+    "defaults": ((100 << 20, 10 << 20), (104_857_460, 10_485_746)),
+    "rest below half": ((10_000, 1000), (9660, 966)),
+    "no rest counts as more than half": ((9_660, 1000), (10_626, 966)),
+    "rest above half": ((10_300, 1000), (10_626, 966)),
+    "at least five queue files": ((1_000, 1000), (4830, 966)),
+}
+
+
+def test_sizes_are_rounded_as_rocketmq_does():
+    with every_row() as row:
+        for name, (configured, real) in SIZES.items():
+            with row(name):
+                assert compaction_sizes(*configured) == real
 
 
 def test_a_queue_file_holds_a_unit():
@@ -55,8 +58,8 @@ def test_both_files_end_where_either_is_full():
     assert compaction_rolls(100, sizes.log_bytes - 107, 0, sizes)
 
 
-def test_a_record_moves_with_its_place_and_nothing_else(tmp_path):
-    for record in iter_log(extract("basic", tmp_path)):
+def test_a_record_moves_with_its_place_and_nothing_else():
+    for record in iter_log(shared("basic")):
         moved = compaction_record(record.record, 12345)
         assert decode_message(moved).phy_offset == 12345
         assert compaction_record(moved, record.phy_offset) == record.record
@@ -74,18 +77,20 @@ def test_the_key_is_all_of_keys():
             compaction_key(without)
 
 
-@pytest.mark.parametrize(
-    ("record", "kept"),
-    [
-        pytest.param((5, 5, 1, 9), True, id="last of its key"),
-        pytest.param((5, 7, 1, 9), False, id="replaced by a later one"),
-        pytest.param((7, 7, 0, 9), False, id="deletes its key"),
-        pytest.param((10, 7, 0, 9), True, id="later than what was mapped"),
-        pytest.param((5, -1, 1, 9), True, id="key not in the map"),
-    ],
-)
-def test_the_last_record_of_a_key_stays_unless_it_is_empty(record, kept):
-    assert is_kept(*record) == kept
+RECORDS = {
+    "last of its key": ((5, 5, 1, 9), True),
+    "replaced by a later one": ((5, 7, 1, 9), False),
+    "deletes its key": ((7, 7, 0, 9), False),
+    "later than what was mapped": ((10, 7, 0, 9), True),
+    "key not in the map": ((5, -1, 1, 9), True),
+}
+
+
+def test_the_last_record_of_a_key_stays_unless_it_is_empty():
+    with every_row() as row:
+        for name, (record, kept) in RECORDS.items():
+            with row(name):
+                assert is_kept(*record) == kept
 
 
 @given(st.dictionaries(st.tuples(TOPICS, st.integers(0, 2**31 - 1)), st.integers(-1, 2**63 - 1)))
@@ -97,22 +102,32 @@ def test_a_topic_may_have_underscores():
     assert decode_positions('{"queueOffsetMap":{"a_b_3":7}}') == {("a_b", 3): 7}
 
 
-@pytest.mark.parametrize("name", [*golden_names(damaged=False), *config_names()])
-def test_real_positions_are_read_and_written_again(name, tmp_path):
-    path = extract(name, tmp_path) / "compaction" / "position-checkpoint"
-    if path.exists():
-        assert decode_positions(path.read_bytes()) == {}
-        if name != "real-conf":  # 5.3.3 lays the text out in another way
-            assert encode_positions({}) == path.read_text()
+def test_real_positions_are_read_and_written_again():
+    with every_row() as row:
+        for name in (*golden_names(damaged=False), *config_names()):
+            with row(name):
+                path = shared(name) / "compaction" / "position-checkpoint"
+                if path.exists():
+                    assert decode_positions(path.read_bytes()) == {}
+                    if name != "real-conf":  # 5.3.3 lays the text out in another way
+                        assert encode_positions({}) == path.read_text()
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "7", '{"queueOffsetMap":[]}', '{"queueOffsetMap":{"a":1}}', '{"queueOffsetMap":{"a_1":true}}'],
+NO_POSITIONS = (
+    "",
+    "[]",
+    "7",
+    '{"queueOffsetMap":[]}',
+    '{"queueOffsetMap":{"a":1}}',
+    '{"queueOffsetMap":{"a_1":true}}',
 )
-def test_what_is_no_position_file_is_refused(text):
-    with pytest.raises(CorruptError):
-        decode_positions(text)
+
+
+def test_what_is_no_position_file_is_refused():
+    with every_row() as row:
+        for text in NO_POSITIONS:
+            with row(text), pytest.raises(CorruptError):
+                decode_positions(text)
 
 
 @given(st.binary(max_size=60))

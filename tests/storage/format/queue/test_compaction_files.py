@@ -39,8 +39,8 @@ SIZES = compaction_sizes(10_000, 1000)
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("compaction")
+def stores(folders):
+    folder = folders.mktemp("compaction")
     unpack(ARCHIVE, folder)
     return folder
 

@@ -27,7 +27,7 @@ from tests.support.material.ext_units import (
     ext_positions,
     pack_ext_files,
 )
-from tests.support.material.golden import config_names, extract
+from tests.support.material.golden import config_names, shared
 from tests.support.material.log_records import iter_log
 
 I64 = st.integers(-(2**63), 2**63 - 1)
@@ -35,8 +35,8 @@ UNITS = st.builds(ExtUnit, I64, I64, st.binary(max_size=60))
 
 
 @pytest.fixture(scope="module", params=config_names())
-def store(request, tmp_path_factory):
-    return extract(request.param, tmp_path_factory.mktemp("ext"))
+def store(request):
+    return shared(request.param)
 
 
 def ext_folders(store):

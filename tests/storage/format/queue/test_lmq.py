@@ -16,6 +16,7 @@ from seglog.storage.format.queue.lmq import (
     with_queue_offsets,
 )
 from seglog.storage.format.record.properties import decode_properties, encode_properties
+from tests.support.rows import every_row
 
 NAMES = st.lists(
     st.text("abc%LMQ-_é", min_size=1, max_size=8).map(lambda name: f"%LMQ%{name}"), min_size=1, max_size=5
@@ -46,24 +47,26 @@ def test_only_names_with_the_prefix_have_queue_0():
     assert multi_queues("T", 3, properties("%LMQ%a,plain", "5,6")) == [("%LMQ%a", 0, 5), ("plain", 3, 6)]
 
 
-@pytest.mark.parametrize(
-    ("names", "offsets", "found"),
-    [
-        pytest.param("%LMQ%a/b,%LMQ%c", "1,2", [("%LMQ%c", 0, 2)], id="a slash would leave the store"),
-        pytest.param("..,%LMQ%c", "1,2", [("%LMQ%c", 0, 2)], id="so would two dots"),
-        pytest.param("%LMQ%a,%LMQ%b", "1", [], id="counts differ"),
-        pytest.param("%LMQ%a,,", "1,,", [("%LMQ%a", 0, 1)], id="trailing empty pieces do not count"),
-        pytest.param("%LMQ%a,%LMQ%b", "1,", [], id="an offset that was never given"),
-        pytest.param("%LMQ%a,%LMQ%b", ",2", [("%LMQ%b", 0, 2)], id="the first was never given"),
-        pytest.param("%LMQ%a,%LMQ%b", "null,2", [("%LMQ%b", 0, 2)], id="no number"),
-        pytest.param("%LMQ%a", "9" * 5000, [], id="a number without end"),
-        pytest.param("%LMQ%a", "²", [], id="a digit that is no number"),
-        pytest.param(" ", " ", [], id="blank"),
-        pytest.param(",", ",", [], id="nothing but commas"),
-    ],
-)
-def test_odd_values_name_no_queue(names, offsets, found):
-    assert multi_queues("T", 0, properties(names, offsets)) == found
+ODD_VALUES = {
+    "a slash would leave the store": ("%LMQ%a/b,%LMQ%c", "1,2", [("%LMQ%c", 0, 2)]),
+    "so would two dots": ("..,%LMQ%c", "1,2", [("%LMQ%c", 0, 2)]),
+    "counts differ": ("%LMQ%a,%LMQ%b", "1", []),
+    "trailing empty pieces do not count": ("%LMQ%a,,", "1,,", [("%LMQ%a", 0, 1)]),
+    "an offset that was never given": ("%LMQ%a,%LMQ%b", "1,", []),
+    "the first was never given": ("%LMQ%a,%LMQ%b", ",2", [("%LMQ%b", 0, 2)]),
+    "no number": ("%LMQ%a,%LMQ%b", "null,2", [("%LMQ%b", 0, 2)]),
+    "a number without end": ("%LMQ%a", "9" * 5000, []),
+    "a digit that is no number": ("%LMQ%a", "²", []),
+    "blank": (" ", " ", []),
+    "nothing but commas": (",", ",", []),
+}
+
+
+def test_odd_values_name_no_queue():
+    with every_row() as row:
+        for name, (names, offsets, found) in ODD_VALUES.items():
+            with row(name):
+                assert multi_queues("T", 0, properties(names, offsets)) == found
 
 
 def test_both_properties_are_needed():

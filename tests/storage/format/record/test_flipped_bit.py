@@ -15,7 +15,8 @@ from seglog.storage.format.record.flipped_bit import (
     structure_bits,
 )
 from tests.support.material.records import Record
-from tests.support.scale import scaled
+from tests.support.rows import every_row
+from tests.support.scale import chance, scaled, start
 
 PLACE = 123_456
 
@@ -30,7 +31,8 @@ def record(*, record_crc, body=b"body " * 20):
 def test_every_bit_of_a_record_with_record_crc_is_found():
     whole = record(record_crc=True)
     assert is_whole(whole, PLACE)
-    for at in range(0, 8 * len(whole), scaled(3, 1)):
+    step = scaled(3, 1)
+    for at in range(start(step, "flipped bits"), 8 * len(whole), step):
         bit = at // 8, 1 << at % 8
         assert mend_record(flipped(whole, bit), PLACE) == bit
 
@@ -69,29 +71,31 @@ def test_bits_of_lengths_magic_place_and_signs_are_found_by_structure():
 
 @pytest.mark.parametrize("size", [1, 91, 5000, MAX_BYTES])
 def test_noise_is_no_flipped_bit(size):
-    chance = random.Random(size)
-    data = chance.randbytes(size)
+    noise = random.Random(size)
+    data = noise.randbytes(size)
     # By chance alone one in 4096 for the longest, far fewer for others.
-    hits = sum(bool(find_flipped_bits(data, chance.getrandbits(31))) for _ in range(2000))
+    hits = sum(bool(find_flipped_bits(data, noise.getrandbits(31))) for _ in range(2000))
     assert hits <= 3
 
 
 def test_two_flipped_bits_are_left_alone():
-    chance = random.Random(7)
+    draws = chance("two flipped bits")
     for record_crc in (True, False):
         whole = record(record_crc=record_crc)
         body_at = whole.index(b"body ")
         for _ in range(scaled(200, 5000)):
-            one, other = chance.sample(range(8 * body_at, 8 * (body_at + 100)), 2)
+            one, other = draws.sample(range(8 * body_at, 8 * (body_at + 100)), 2)
             damaged = flipped(flipped(whole, (one // 8, 1 << one % 8)), (other // 8, 1 << other % 8))
             assert mend_record(damaged, PLACE) is None
 
 
-@pytest.mark.parametrize("size", range(0, 200, 7))
-def test_a_piece_of_a_record_is_left_alone(size):
-    for record_crc in (True, False):
-        assert mend_record(record(record_crc=record_crc)[:size], PLACE) is None
-        assert structure_bits(record(record_crc=record_crc)[:size], PLACE) == []
+def test_a_piece_of_a_record_is_left_alone():
+    with every_row() as row:
+        for size in range(0, 200, 7):
+            with row(size):
+                for record_crc in (True, False):
+                    assert mend_record(record(record_crc=record_crc)[:size], PLACE) is None
+                    assert structure_bits(record(record_crc=record_crc)[:size], PLACE) == []
 
 
 def test_bodies_that_are_too_long_are_left_alone():

@@ -19,7 +19,7 @@ from seglog.storage.format.record.inner_batch import (
 )
 from seglog.storage.format.record.properties import MAX_PROPERTIES_BYTES
 from seglog.storage.format.record.sys_flag import INNER_BATCH, NEED_UNWRAP
-from tests.support.material.golden import extract
+from tests.support.material.golden import shared
 from tests.support.material.log_records import iter_log
 
 MESSAGES = st.builds(
@@ -27,10 +27,8 @@ MESSAGES = st.builds(
 )
 
 
-def test_bodies_of_real_inner_batches_are_written_again_byte_for_byte(tmp_path):
-    batches = [
-        record for record in iter_log(extract("innerbatch", tmp_path)) if record.row.sys_flag & INNER_BATCH
-    ]
+def test_bodies_of_real_inner_batches_are_written_again_byte_for_byte():
+    batches = [record for record in iter_log(shared("innerbatch")) if record.row.sys_flag & INNER_BATCH]
     assert len(batches) > 20
     for record in batches:
         assert record.row.sys_flag & NEED_UNWRAP

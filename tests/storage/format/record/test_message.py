@@ -16,6 +16,7 @@ from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.properties import decode_properties
 from tests.support.material.records import Record, records
 from tests.support.narrow import not_none
+from tests.support.rows import every_row
 
 
 @given(records())
@@ -82,18 +83,25 @@ def test_message_without_properties_has_none():
     assert (message.tags, message.keys, message.unique_key, message.properties) == (None, [], None, {})
 
 
-@pytest.mark.parametrize(
-    ("sys_flag", "name"),
-    [(0, None), (0x100, None), (0x1, "zlib"), (0x301, "zlib"), (0x101, "lz4"), (0x201, "zstd")],
-)
-def test_compression_is_read_off_the_flags(sys_flag, name):
-    assert decode_message(Record(sys_flag=sys_flag).pack()).compression == name
+COMPRESSIONS = ((0, None), (0x100, None), (0x1, "zlib"), (0x301, "zlib"), (0x101, "lz4"), (0x201, "zstd"))
 
 
-@pytest.mark.parametrize("sys_flag", [0x1, 0x301])
-@pytest.mark.parametrize("body", [b"", b"x", b"payload" * 1000])
-def test_zlib_body_is_inflated(sys_flag, body):
-    assert decode_message(Record(sys_flag=sys_flag, body=zlib.compress(body)).pack()).payload() == body
+def test_compression_is_read_off_the_flags():
+    with every_row() as row:
+        for sys_flag, name in COMPRESSIONS:
+            with row(sys_flag, name):
+                assert decode_message(Record(sys_flag=sys_flag).pack()).compression == name
+
+
+def test_zlib_body_is_inflated():
+    with every_row() as row:
+        for sys_flag in (0x1, 0x301):
+            for body in (b"", b"x", b"payload" * 1000):
+                with row(sys_flag, body):
+                    assert (
+                        decode_message(Record(sys_flag=sys_flag, body=zlib.compress(body)).pack()).payload()
+                        == body
+                    )
 
 
 @pytest.mark.parametrize("sys_flag", [0, 0x101, 0x201])

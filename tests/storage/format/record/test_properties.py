@@ -19,6 +19,7 @@ from seglog.storage.format.record.properties import (
     without_crc_property,
 )
 from tests.support.material.records import property_text
+from tests.support.rows import every_row
 
 PARSED = {
     "nothing": (b"", {}),
@@ -40,9 +41,11 @@ PARSED = {
 }
 
 
-@pytest.mark.parametrize(("raw", "table"), PARSED.values(), ids=PARSED)
-def test_properties_are_parsed_leniently(raw, table):
-    assert decode_properties(raw) == table
+def test_properties_are_parsed_leniently():
+    with every_row() as row:
+        for name, (raw, table) in PARSED.items():
+            with row(name):
+                assert decode_properties(raw) == table
 
 
 @given(st.dictionaries(property_text(), property_text()))
@@ -61,14 +64,21 @@ def test_value_may_hold_the_name_separator():
     assert decode_properties(encode_properties({"a": "x\x01y"})) == {"a": "x\x01y"}
 
 
-@pytest.mark.parametrize(
-    "table",
-    [{"": "v"}, {"a\x01b": "v"}, {"a\x02b": "v"}, {"a": "v\x02w"}, {"a": "\ud800"}, {"\udfff": "v"}],
-    ids=["empty name", "0x01 in name", "0x02 in name", "0x02 in value", "half pair", "half pair in name"],
-)
-def test_entry_that_would_not_come_back_is_refused(table):
-    with pytest.raises(MessageIllegalError):
-        encode_properties(table)
+NOT_STORED = {
+    "empty name": {"": "v"},
+    "0x01 in name": {"a\x01b": "v"},
+    "0x02 in name": {"a\x02b": "v"},
+    "0x02 in value": {"a": "v\x02w"},
+    "half pair": {"a": "\ud800"},
+    "half pair in name": {"\udfff": "v"},
+}
+
+
+def test_entry_that_would_not_come_back_is_refused():
+    with every_row() as row:
+        for name, table in NOT_STORED.items():
+            with row(name), pytest.raises(MessageIllegalError):
+                encode_properties(table)
 
 
 _BITS = st.sampled_from([b"a", b"TAGS", b"\x01", b"\x02", b"x", b"TAGS\x01", b"\xff", b"\x02TAGS\x01"])

@@ -21,6 +21,7 @@ from seglog.storage.format.record.record import (
 )
 from seglog.storage.format.record.tags import tags_code
 from tests.support.material.records import Record, records
+from tests.support.rows import every_row
 
 PLAIN = Record(properties=b"TAGS\x01TagA\x02", phy_offset=4096, queue_offset=7, queue_id=2)
 WITH_CRC = replace(PLAIN, record_crc=True)
@@ -93,17 +94,21 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize(("damage", "kind", "_kind_with_crc"), DAMAGES.values(), ids=DAMAGES)
-def test_damage_is_named(damage, kind, _kind_with_crc):
-    found = look(damage(PLAIN.pack()))
-    assert (found.kind if isinstance(found, Damage) else None) == kind
+def test_damage_is_named():
+    with every_row() as row:
+        for name, (damage, kind, _kind_with_crc) in DAMAGES.items():
+            with row(name):
+                found = look(damage(PLAIN.pack()))
+                assert (found.kind if isinstance(found, Damage) else None) == kind
 
 
-@pytest.mark.parametrize(("damage", "_kind", "kind"), DAMAGES.values(), ids=DAMAGES)
-def test_damage_is_named_with_a_record_crc(damage, _kind, kind):
-    found = look(damage(WITH_CRC.pack()))
-    assert isinstance(found, Damage)
-    assert found.kind == kind
+def test_damage_is_named_with_a_record_crc():
+    with every_row() as row:
+        for name, (damage, _kind, kind) in DAMAGES.items():
+            with row(name):
+                found = look(damage(WITH_CRC.pack()))
+                assert isinstance(found, Damage)
+                assert found.kind == kind
 
 
 def test_a_wrong_record_crc_is_told_as_numbers_that_can_be_compared():
@@ -180,32 +185,36 @@ def test_no_record_passes_that_has_part_of_another_with_its_record_crc(record, o
         assert isinstance(look(mixed), Damage)
 
 
-@pytest.mark.parametrize(
-    ("topic", "properties", "code"),
-    [
-        (b"T", b"", 0),
-        (b"T", b"TAGS\x01TagA\x02", 2598919),
-        (b"T", b"TAGS\x01TagA", 2598919),
-        (b"T", b"TAGS\x01\x02", 0),
-        (b"T", b"XTAGS\x01TagA\x02", 0),
-        (b"T", b"a\x01TAGS\x01TagA\x02", 0),
-        (b"T", b"TAGS\x01TagA\x02TAGS\x01Aa\x02", 2112),
-        (b"T", b"DELAY\x013\x02TAGS\x01Aa\x02", 2112),
-        (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x013\x02TAGS\x01Aa\x02", 1_000_000 + 10_000),
-        (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x0118\x02", 1_000_000 + 7_200_000),
-        (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x0199\x02", 1_000_000 + 7_200_000),
-        (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x010\x02TAGS\x01Aa\x02", 2112),
-        (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x01-1\x02TAGS\x01Aa\x02", 2112),
-        (b"SCHEDULE_TOPIC_XXXX", b"TAGS\x01Aa\x02", 2112),
-    ],
+CODES = (
+    (b"T", b"", 0),
+    (b"T", b"TAGS\x01TagA\x02", 2598919),
+    (b"T", b"TAGS\x01TagA", 2598919),
+    (b"T", b"TAGS\x01\x02", 0),
+    (b"T", b"XTAGS\x01TagA\x02", 0),
+    (b"T", b"a\x01TAGS\x01TagA\x02", 0),
+    (b"T", b"TAGS\x01TagA\x02TAGS\x01Aa\x02", 2112),
+    (b"T", b"DELAY\x013\x02TAGS\x01Aa\x02", 2112),
+    (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x013\x02TAGS\x01Aa\x02", 1_000_000 + 10_000),
+    (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x0118\x02", 1_000_000 + 7_200_000),
+    (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x0199\x02", 1_000_000 + 7_200_000),
+    (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x010\x02TAGS\x01Aa\x02", 2112),
+    (b"SCHEDULE_TOPIC_XXXX", b"DELAY\x01-1\x02TAGS\x01Aa\x02", 2112),
+    (b"SCHEDULE_TOPIC_XXXX", b"TAGS\x01Aa\x02", 2112),
 )
-def test_tags_code_of_a_unit_follows_topic_and_properties(topic, properties, code):
-    assert unit_tags_code(topic, properties, 1_000_000) == code
-    row = look(
-        Record(topic=topic, properties=properties, phy_offset=4096, store_timestamp_ms=1_000_000).pack()
-    )
-    assert isinstance(row, RecordRow)
-    assert row.tags_code == code
+
+
+def test_tags_code_of_a_unit_follows_topic_and_properties():
+    with every_row() as each:
+        for topic, properties, code in CODES:
+            with each(topic, properties, code):
+                assert unit_tags_code(topic, properties, 1_000_000) == code
+                row = look(
+                    Record(
+                        topic=topic, properties=properties, phy_offset=4096, store_timestamp_ms=1_000_000
+                    ).pack()
+                )
+                assert isinstance(row, RecordRow)
+                assert row.tags_code == code
 
 
 @given(st.text(min_size=1).filter(lambda tag: "\x02" not in tag))
@@ -217,6 +226,11 @@ def test_tags_code_survives_storing(tag):
     assert unit_tags_code(b"T", raw, 0) == tags_code(tag)
 
 
-@pytest.mark.parametrize("value", [b"", b"x", b"1x", b" 1", b"1.5", "٣".encode(), b"9" * 5000, b"0" * 5000])
-def test_text_that_is_no_delay_level_is_none(value):
-    assert delay_level(value) in {0, len(DELAY_LEVELS_S)}
+NO_LEVELS = (b"", b"x", b"1x", b" 1", b"1.5", "٣".encode(), b"9" * 5000, b"0" * 5000)
+
+
+def test_text_that_is_no_delay_level_is_none():
+    with every_row() as row:
+        for value in NO_LEVELS:
+            with row(value):
+                assert delay_level(value) in {0, len(DELAY_LEVELS_S)}

@@ -6,6 +6,7 @@ import pytest
 
 from seglog.storage.format.record.self_evident_fields import restate, restated_fields
 from tests.support.material.records import Record
+from tests.support.rows import every_row
 
 PLACE = 70_000
 FRONT = {"size_bytes": slice(0, 4), "magic": slice(4, 8), "phy_offset": slice(28, 36)}
@@ -15,16 +16,24 @@ def record(**fields):
     return Record(properties=b"KEYS\x01k1\x02", phy_offset=PLACE, **fields).pack()
 
 
-@pytest.mark.parametrize("record_crc", [False, True])
-@pytest.mark.parametrize("topic", [b"Topic", b"t" * 200], ids=["magic V1", "magic V2"])
-@pytest.mark.parametrize("names", [("magic",), ("size_bytes", "magic"), tuple(FRONT)], ids="-".join)
-def test_what_was_written_over_comes_back(names, topic, record_crc):
-    whole = record(topic=topic, record_crc=record_crc)
-    damaged = bytearray(whole)
-    for name in names:
-        damaged[FRONT[name]] = b"\xa5" * len(damaged[FRONT[name]])
-    assert restate(bytes(damaged), PLACE) == whole
-    assert restated_fields(bytes(damaged), whole) == names
+TOPICS = {
+    "magic V1": b"Topic",
+    "magic V2": b"t" * 200,
+}
+
+
+def test_what_was_written_over_comes_back():
+    with every_row() as row:
+        for record_crc in (False, True):
+            for magic, topic in TOPICS.items():
+                for names in (("magic",), ("size_bytes", "magic"), tuple(FRONT)):
+                    with row(record_crc, magic, names):
+                        whole = record(topic=topic, record_crc=record_crc)
+                        damaged = bytearray(whole)
+                        for name in names:
+                            damaged[FRONT[name]] = b"\xa5" * len(damaged[FRONT[name]])
+                        assert restate(bytes(damaged), PLACE) == whole
+                        assert restated_fields(bytes(damaged), whole) == names
 
 
 def test_a_whole_record_is_left_alone():

@@ -28,6 +28,7 @@ from seglog.storage.format.record.tombstone import (
     tombstone_tags_code,
 )
 from tests.support.material.records import Record
+from tests.support.rows import every_row
 
 NOW_MS = 1_700_000_000_000
 TOPICS = ["T", "orders", "x" * 127, "x" * 128, "x" * 255]
@@ -102,19 +103,21 @@ def test_topics_of_the_broker_get_what_it_needs_to_pass_over_a_tombstone(topic, 
     assert valid(record, 0).tags_code == LOST_TAGS_CODE
 
 
-@pytest.mark.parametrize("record_crc", [True, False])
-@pytest.mark.parametrize("size", [111, 112, 123, 124, 200, 1 << 20, (1 << 20) + 1, (3 << 20) + 110])
-def test_fillers_take_a_stretch_without_gaps_and_have_no_place_in_any_queue(size, record_crc):
-    fillers = list(encode_fillers(4096, size, NOW_MS, record_crc=record_crc))
-    starts = [4096 + sum(map(len, fillers[:number])) for number in range(len(fillers) + 1)]
-    assert starts[-1] == 4096 + size
-    for (start, end), filler in zip(pairwise(starts), fillers, strict=True):
-        row = valid(filler, start)
-        assert row.size_bytes == end - start <= MAX_FILLER_BYTES
-        assert not takes_queue_offset(row.sys_flag)
-        assert row.tags_code == 0
-        assert is_tombstone(memoryview(filler))
-        assert filler.endswith(b"\x02") == record_crc
+def test_fillers_take_a_stretch_without_gaps_and_have_no_place_in_any_queue():
+    with every_row() as each:
+        for record_crc in (True, False):
+            for size in (111, 112, 123, 124, 200, 1 << 20, (1 << 20) + 1, (3 << 20) + 110):
+                with each(record_crc, size):
+                    fillers = list(encode_fillers(4096, size, NOW_MS, record_crc=record_crc))
+                    starts = [4096 + sum(map(len, fillers[:number])) for number in range(len(fillers) + 1)]
+                    assert starts[-1] == 4096 + size
+                    for (start, end), filler in zip(pairwise(starts), fillers, strict=True):
+                        row = valid(filler, start)
+                        assert row.size_bytes == end - start <= MAX_FILLER_BYTES
+                        assert not takes_queue_offset(row.sys_flag)
+                        assert row.tags_code == 0
+                        assert is_tombstone(memoryview(filler))
+                        assert filler.endswith(b"\x02") == record_crc
 
 
 def test_smallest_filler_is_the_smallest_record():
@@ -223,16 +226,26 @@ def test_the_delay_of_a_rotten_delayed_message_goes_so_that_its_queue_unit_knows
     assert tombstone_of(plain) == wanted(plain, b"DELAY\x013\x02" + KEPT + MARKS)
 
 
-@pytest.mark.parametrize("topic", ["rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"])
-@pytest.mark.parametrize("room", [0, 40, 74, 100, 300])
-def test_what_a_brokers_service_needs_is_whole_or_left_out(topic, room):
-    size = min_tombstone_bytes(topic.encode()) + room
-    stone = encode_tombstone(LostRecord(topic, 0, 1, 0, size), NOW_MS, record_crc=False)
-    found = decode_message(memoryview(stone)).properties
-    needed = {
-        "rmq_sys_wheel_timer": {"TIMER_OUT_MS", "REAL_TOPIC", "REAL_QID"},
-        "SCHEDULE_TOPIC_XXXX": {"REAL_TOPIC", "REAL_QID"},
-        "RMQ_SYS_TRANS_HALF_TOPIC": {"REAL_TOPIC", "REAL_QID", "PGROUP", "TRANSACTION_CHECK_TIMES"},
-    }[topic]
-    assert needed & found.keys() in (needed, set())
-    assert room < 100 or needed <= found.keys()
+SERVICES = ("rmq_sys_wheel_timer", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC")
+
+
+def test_what_a_brokers_service_needs_is_whole_or_left_out():
+    with every_row() as row:
+        for topic in SERVICES:
+            for room in (0, 40, 74, 100, 300):
+                with row(topic, room):
+                    size = min_tombstone_bytes(topic.encode()) + room
+                    stone = encode_tombstone(LostRecord(topic, 0, 1, 0, size), NOW_MS, record_crc=False)
+                    found = decode_message(memoryview(stone)).properties
+                    needed = {
+                        "rmq_sys_wheel_timer": {"TIMER_OUT_MS", "REAL_TOPIC", "REAL_QID"},
+                        "SCHEDULE_TOPIC_XXXX": {"REAL_TOPIC", "REAL_QID"},
+                        "RMQ_SYS_TRANS_HALF_TOPIC": {
+                            "REAL_TOPIC",
+                            "REAL_QID",
+                            "PGROUP",
+                            "TRANSACTION_CHECK_TIMES",
+                        },
+                    }[topic]
+                    assert needed & found.keys() in (needed, set())
+                    assert room < 100 or needed <= found.keys()

@@ -33,7 +33,7 @@ from seglog.storage.format.timer.timer_checkpoint import (
     decode_timer_checkpoint,
     encode_timer_checkpoint,
 )
-from tests.support.material.golden import config_names, extract
+from tests.support.material.golden import config_names, shared
 from tests.support.material.log_records import iter_log
 from tests.support.material.timer_units import decode_timer_unit, iter_timer_chain, timer_log_rolls
 from tests.support.narrow import not_none
@@ -44,8 +44,8 @@ UNITS = st.builds(TimerUnit, I64, st.integers(0, 15), I64, I32, I64, I32, I32, I
 
 
 @pytest.fixture(scope="module", params=[*config_names(), "broker-store"])
-def store(request, tmp_path_factory):
-    return extract(request.param, tmp_path_factory.mktemp("timer"))
+def store(request):
+    return shared(request.param)
 
 
 @pytest.fixture(scope="module")

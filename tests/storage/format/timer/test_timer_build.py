@@ -23,14 +23,15 @@ from seglog.storage.format.timer.timer_build import (
     wheel_slots,
 )
 from tests.support.material import golden
+from tests.support.rows import every_row
 
 FILE_BYTES = 4096
 HOUR_MS = 3_600_000
 
 
 @pytest.mark.parametrize("name", golden.config_names())
-def test_a_brokers_timer_files_follow_from_their_units(name, tmp_path):
-    root = golden.extract(name, tmp_path)
+def test_a_brokers_timer_files_follow_from_their_units(name):
+    root = golden.shared(name)
     files = sorted((root / "timerlog").iterdir())
     units = np.concatenate([read_timer_log(path.read_bytes()).units for path in files]).astype(
         TIMER_UNIT.dtype
@@ -46,22 +47,24 @@ def test_a_brokers_timer_files_follow_from_their_units(name, tmp_path):
     assert wheel == (root / "timerwheel").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("wait_ms", "slot_ms", "magic"),
-    [
-        (0, 0, TIMER_NORMAL),
-        (ROLL_WINDOW_MS - 1000, ROLL_WINDOW_MS - 1000, TIMER_NORMAL),
-        (ROLL_WINDOW_MS, ROLL_WINDOW_MS // 2, TIMER_NORMAL | TIMER_ROLL),
-        (ROLL_WINDOW_MS * 4 // 3 - 1000, ROLL_WINDOW_MS // 2, TIMER_NORMAL | TIMER_ROLL),
-        (ROLL_WINDOW_MS * 4 // 3, ROLL_WINDOW_MS, TIMER_NORMAL | TIMER_ROLL),
-        (ROLL_WINDOW_MS * 30, ROLL_WINDOW_MS, TIMER_NORMAL | TIMER_ROLL),
-    ],
+WAITS = (
+    (0, 0, TIMER_NORMAL),
+    (ROLL_WINDOW_MS - 1000, ROLL_WINDOW_MS - 1000, TIMER_NORMAL),
+    (ROLL_WINDOW_MS, ROLL_WINDOW_MS // 2, TIMER_NORMAL | TIMER_ROLL),
+    (ROLL_WINDOW_MS * 4 // 3 - 1000, ROLL_WINDOW_MS // 2, TIMER_NORMAL | TIMER_ROLL),
+    (ROLL_WINDOW_MS * 4 // 3, ROLL_WINDOW_MS, TIMER_NORMAL | TIMER_ROLL),
+    (ROLL_WINDOW_MS * 30, ROLL_WINDOW_MS, TIMER_NORMAL | TIMER_ROLL),
 )
-def test_what_is_due_later_than_two_days_is_put_again_before(wait_ms, slot_ms, magic):
-    unit = due_unit(HOUR_MS + wait_ms, HOUR_MS, 100, 200, 7)
-    assert (unit.fire_timestamp_ms - HOUR_MS, unit.magic) == (slot_ms, magic)
-    taken_out = due_unit(HOUR_MS + wait_ms, HOUR_MS, 100, 200, 7, is_delete=True)
-    assert taken_out.magic == magic | TIMER_DELETE
+
+
+def test_what_is_due_later_than_two_days_is_put_again_before():
+    with every_row() as row:
+        for wait_ms, slot_ms, magic in WAITS:
+            with row(wait_ms, slot_ms, magic):
+                unit = due_unit(HOUR_MS + wait_ms, HOUR_MS, 100, 200, 7)
+                assert (unit.fire_timestamp_ms - HOUR_MS, unit.magic) == (slot_ms, magic)
+                taken_out = due_unit(HOUR_MS + wait_ms, HOUR_MS, 100, 200, 7, is_delete=True)
+                assert taken_out.magic == magic | TIMER_DELETE
 
 
 def test_a_slot_counts_its_messages_less_those_taken_out_and_leads_to_both_ends():

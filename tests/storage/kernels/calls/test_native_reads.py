@@ -26,6 +26,7 @@ from tests.support.machine.kernels import BOTH, native
 from tests.support.machine.watched_reads import KINDS, Watched, damage
 from tests.support.machine.watched_reads import put_kind as put
 from tests.support.material.stores import SMALL, SMALL_INDEX, OpenStore, new_clock, writer_of
+from tests.support.rows import every_row
 
 TAGS = (None, "TagA", "Aa", "BB")
 
@@ -52,8 +53,8 @@ reads = st.tuples(
     lives,
     st.integers(0, 1 << 20),
 )
-def test_both_ways_of_reading_find_the_same(tmp_path_factory, reader, puts, questions, life, place):
-    root = tmp_path_factory.mktemp("store") / "store"
+def test_both_ways_of_reading_find_the_same(folders, reader, puts, questions, life, place):
+    root = folders.mktemp("store") / "store"
     step_bytes = 0 if life == "damaged" else 2000
     store = MessageStore.open(root, **SMALL, **SMALL_INDEX, clock=new_clock(), recovery_step_bytes=step_bytes)
     for number, message in enumerate(puts):
@@ -293,11 +294,12 @@ def test_found_takes_runs_for_records_where_nothing_says_more(kernels: str):
     assert (len(empty), empty.records, empty.runs) == (0, [], [])
 
 
-@pytest.mark.parametrize("sizes", [[2, 3], [5, 1, 1], [6], [2, 4], [-1, 6, 1], [0, 5, 1], []], ids=str)
-@pytest.mark.parametrize("kernels", BOTH)
-def test_records_that_do_not_fill_the_runs_are_refused(kernels: str, sizes):
-    with pytest.raises(ValueError, match="fill"):
-        assert found_types(kernels)(GetStatus.FOUND, 5, 0, 9, RUNS, (), sizes).records is None
+def test_records_that_do_not_fill_the_runs_are_refused():
+    with every_row() as row:
+        for sizes in ([2, 3], [5, 1, 1], [6], [2, 4], [-1, 6, 1], [0, 5, 1], []):
+            for kernels in BOTH:
+                with row(sizes, kernels), pytest.raises(ValueError, match="fill"):
+                    assert found_types(kernels)(GetStatus.FOUND, 5, 0, 9, RUNS, (), sizes).records is None
 
 
 def test_maps_take_no_file_that_is_too_short_or_far_away():
@@ -387,8 +389,8 @@ def test_a_reader_finds_what_came_since_it_looked_ahead(tmp_path):
     lives,
     st.data(),
 )
-def test_a_message_is_found_by_its_place_in_both_ways(tmp_path_factory, puts, life, data):
-    root = tmp_path_factory.mktemp("store") / "store"
+def test_a_message_is_found_by_its_place_in_both_ways(folders, puts, life, data):
+    root = folders.mktemp("store") / "store"
     step_bytes = 0 if life == "damaged" else 2000
     store = MessageStore.open(root, **SMALL, **SMALL_INDEX, clock=new_clock(), recovery_step_bytes=step_bytes)
     places = [put(store, number, *message) for number, message in enumerate(puts)]
