@@ -37,7 +37,7 @@ SITE := $(VENV)/.stamp-site
 INSTALLED := pyproject.toml setup.py seglog/storage/kernels/layout.h $(wildcard seglog/storage/kernels/native/*)
 
 .PHONY: help setup demo unit quick test test-tools tooling fresh twin kernels sanitize lint types layers format \
-    interop campaign perf coverage docs site man build ci checks products clean
+    interop campaign perf coverage docs site man build ci products clean
 
 help: ## Show this list
 	@echo "seglog: SQLite for message logs, in Apache RocketMQ's own files"
@@ -217,9 +217,6 @@ endef
 
 ci: ## Everything, as CI runs it
 	@.ci/run
-
-checks: $(TESTS)
-	$(call side_by_side,types,lint layers)
 
 # A fresh machine is tried where what sets one up has changed since all was well there.
 products: $(SITE)
