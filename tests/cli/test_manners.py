@@ -25,7 +25,8 @@ from tests.support.command_line.screen import on_screen
 from tests.support.hostile.bases import Base, everyday
 from tests.support.hostile.commands import Subject, command_paths, words_of
 from tests.support.material import golden
-from tests.support.material.stores import SEGMENT_BYTES, fill
+from tests.support.material.stores import SMALL, SMALL_INDEX, fill
+from tests.support.rows import every_row
 
 READS: Final = """
 info, check, report, get, query, explain, tail, dump, inspect segments, inspect queues, inspect cq,
@@ -91,7 +92,7 @@ def _words(name: str, subject: Subject, seglog: Seglog) -> list[str]:
         return ["offsets", "restore", str(subject.store), "--at", str(changed["timestamp"])]
     if name == "retention run":  # the messages of the other store are of the future
         shutil.rmtree(subject.store)
-        with MessageStore.open(subject.store, segment_size_bytes=SEGMENT_BYTES) as store:
+        with MessageStore.open(subject.store, **SMALL, **SMALL_INDEX) as store:
             fill(store, 40)
         return [*words_of(name, subject)[:3], "--older-than", "0s", "--policy", "allow"]
     if name == "repair":
@@ -113,14 +114,16 @@ def test_every_command_has_one_manner():
     assert sum(map(len, tables)) == len(set.union(*tables))
 
 
-@pytest.mark.parametrize("name", sorted(command_paths()))
-def test_what_changes_has_apply_and_nothing_else_has_it(name):
-    options = _options_of(name)
-    assert ("--apply" in options) == (name in CHANGING)
-    assert ("--yes" in options) == (name in _names(CHANGES_AND_ASKS) or name == "doctor")
-    assert "--dry-run" not in options
-    if name in CHANGING:
-        assert options["--apply"].name == "is_applied"
+def test_what_changes_has_apply_and_nothing_else_has_it():
+    with every_row() as row:
+        for name in command_paths():
+            with row(name):
+                options = _options_of(name)
+                assert ("--apply" in options) == (name in CHANGING)
+                assert ("--yes" in options) == (name in _names(CHANGES_AND_ASKS) or name == "doctor")
+                assert "--dry-run" not in options
+                if name in CHANGING:
+                    assert options["--apply"].name == "is_applied"
 
 
 def test_all_that_change_print_the_line_of_a_preview():

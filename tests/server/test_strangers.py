@@ -13,6 +13,7 @@ from seglog.server.strangers import HEAD_BYTES, stranger_of
 from tests.server.conftest import ask
 from tests.server.frames import ends
 from tests.support.asks import route_of, wait_until
+from tests.support.machine.patience import patience_s
 
 
 def said(caplog, words: str) -> list[str]:
@@ -38,7 +39,7 @@ def test_a_client_that_speaks_tls_is_named_and_left(serve, join, caplog):
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
 def test_a_client_that_speaks_http_gets_an_answer_in_that(serve, caplog, method):
     server = serve()
-    web = http.client.HTTPConnection(server.address, timeout=60)
+    web = http.client.HTTPConnection(server.address, timeout=patience_s(60))
     web.request(method, "/metrics", body=b"x" * 100_000 if method == "POST" else None)
     answer = web.getresponse()
     text = answer.read()

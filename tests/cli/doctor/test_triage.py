@@ -15,13 +15,20 @@ from seglog.storage.files import StoreRoot
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
 from tests.support.material import golden
+from tests.support.rows import every_row
 
 SAYS_NO = ("does not start", "refuses to start", "may not start")
 
 
-@pytest.mark.parametrize("name", golden.golden_names())
-def test_the_verdict_is_what_the_real_store_did_with_the_same_directory(name, tmp_path):
-    report = check_store(golden.extract(name, tmp_path))
+def test_the_verdict_is_what_the_real_store_did_with_the_same_directory():
+    with every_row() as row:
+        for name in golden.golden_names():
+            with row(name):
+                check_verdict(name)
+
+
+def check_verdict(name):
+    report = check_store(golden.shared(name))
     start = verdict_on(report).start
     answered = golden.expected(name)
     stores = [line for line in answered if line["kind"] == "store"]

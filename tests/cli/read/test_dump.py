@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-import pytest
-
 from seglog.cli.read.dump import iter_holes
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.record import PLACEHOLDER_FLAG, PLACEHOLDER_MARK
@@ -13,8 +11,8 @@ from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.command_line import Seglog
 from tests.support.material import golden
+from tests.support.rows import every_row
 
-_INTACT = sorted(golden.golden_names(damaged=False))
 _STORE_FIELDS = ("kind", "minPhyOffset", "maxPhyOffset")
 
 
@@ -26,9 +24,15 @@ def compared(line, like=None):
     return {name: line[name] for name in names if name not in ("keyFound", "dumpError")}
 
 
-@pytest.mark.parametrize("name", _INTACT)
-def test_dump_equals_what_rocketmq_served_after_opening(name, tmp_path, seglog: Seglog):
-    store = golden.extract(name, tmp_path)
+def test_dump_equals_what_rocketmq_served_after_opening(seglog: Seglog):
+    with every_row() as row:
+        for name in golden.golden_names(damaged=False):
+            with row(name):
+                check_dump(seglog, name)
+
+
+def check_dump(seglog, name):
+    store = golden.shared(name)
     before = golden.tree_digest(store)
     ran = seglog("dump", store, "--json", "--log")
     assert ran.exit_code == 0
@@ -42,11 +46,15 @@ def test_dump_equals_what_rocketmq_served_after_opening(name, tmp_path, seglog: 
     assert golden.tree_digest(store) == before
 
 
-@pytest.mark.parametrize("name", sorted(golden.golden_names(damaged=True)))
-def test_dump_of_a_damaged_store_serves_only_what_was_there_and_changes_nothing(
-    name, tmp_path, seglog: Seglog
-):
-    store = golden.extract(name, tmp_path)
+def test_dump_of_a_damaged_store_serves_only_what_was_there_and_changes_nothing(seglog: Seglog):
+    with every_row() as row:
+        for name in golden.golden_names(damaged=True):
+            with row(name):
+                check_damaged_dump(seglog, name)
+
+
+def check_damaged_dump(seglog, name):
+    store = golden.shared(name)
     before = golden.tree_digest(store)
     ran = seglog("dump", store, "--json")
     assert ran.exit_code == 0

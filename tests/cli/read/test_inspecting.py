@@ -16,6 +16,8 @@ from tests.support.command_line import Seglog
 from tests.support.material import golden
 from tests.support.material.sealed import flip
 from tests.support.material.stores import Lengths
+from tests.support.rows import every_row
+from tests.support.scale import chance, is_gate
 
 SMALL: Lengths = {"segment_size_bytes": 1 << 16, "queue_file_size_bytes": 2000}
 COMMANDS = (
@@ -40,26 +42,37 @@ def on(command, store):
     return [*command[:words], store, *command[words:]]
 
 
-@pytest.mark.parametrize("name", golden.golden_names() + golden.config_names())
-def test_every_store_is_shown_unchanged_with_a_documented_exit_code(seglog: Seglog, tmp_path, name):
-    path = golden.extract(name, tmp_path)
-    before = golden.tree_digest(path)
-    for command in COMMANDS:
-        for form in ([], ["--json"]):
-            ran = seglog(*on(command, path), *form)
-            assert ran.exit_code in (0, 1, 13, 15), (command, ran.stderr)
-            assert "Traceback" not in ran.stderr
-            if form:
-                assert all(isinstance(line, dict) for line in ran.lines)
-    assert golden.tree_digest(path) == before
+def test_every_store_is_shown_unchanged_with_a_documented_exit_code(seglog: Seglog):
+    with every_row() as row:
+        for name in golden.golden_names() + golden.config_names():
+            path = golden.shared(name)
+            before = golden.tree_digest(path)
+            for command in COMMANDS:
+                forms: list[list[str]] = [[], ["--json"]]
+                if is_gate():
+                    forms = [chance("inspecting", name, *command).choice(forms)]
+                for form in forms:
+                    with row(name, *command, *form):
+                        ran = seglog(*on(command, path), *form)
+                        assert ran.exit_code in (0, 1, 13, 15), ran.stderr
+                        assert "Traceback" not in ran.stderr
+                        if form:
+                            assert all(isinstance(line, dict) for line in ran.lines)
+            with row(name, "unchanged"):
+                assert golden.tree_digest(path) == before
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_what_is_no_store_is_refused(seglog: Seglog, tmp_path, command):
-    assert seglog(*on(command, tmp_path / "nothing")).exit_code == NotFoundError.exit_code
-    (tmp_path / "holiday.jpg").touch()
-    assert seglog(*on(command, tmp_path)).exit_code == NotAStoreError.exit_code
-    assert [item.name for item in tmp_path.iterdir()] == ["holiday.jpg"]
+def test_what_is_no_store_is_refused(seglog: Seglog, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "holiday.jpg").touch()
+    with every_row() as row:
+        for command in COMMANDS:
+            with row(*command):
+                assert seglog(*on(command, tmp_path / "nothing")).exit_code == NotFoundError.exit_code
+                assert seglog(*on(command, other)).exit_code == NotAStoreError.exit_code
+                assert [item.name for item in tmp_path.iterdir()] == ["other"]
+                assert [item.name for item in other.iterdir()] == ["holiday.jpg"]
 
 
 @pytest.fixture
