@@ -13,6 +13,7 @@ from seglog.cli.demo.demo_steps import Outcome
 from seglog.errors import FullError
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
+from tests.support.machine.children import end
 from tests.support.narrow import not_none
 
 WITHOUT_SPARK = tuple(step for step in demo.STEPS if step.name != "audit")
@@ -90,12 +91,15 @@ def test_order_check_counts_what_is_out_of_order(tmp_path):
     assert check.wrong == 2
 
 
-def test_the_killed_writer_acknowledges_only_what_is_on_the_disk(tmp_path, command_line: list[str]):
+def test_the_killed_writer_acknowledges_only_what_is_on_the_disk(
+    tmp_path, command_line: list[str], start_child
+):
     words = [command_line[0], "-m", "seglog.cli.demo.demo_writer", str(tmp_path / "s")]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
-        acknowledged = [int(not_none(writer.stdout).readline()) for _ in range(10)]
-        writer.send_signal(signal.SIGKILL)
-        acknowledged += [int(line) for line in not_none(writer.stdout) if line.endswith(b"\n")]
+    writer = start_child(words, stdout=subprocess.PIPE)
+    acknowledged = [int(not_none(writer.stdout).readline()) for _ in range(10)]
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += [int(line) for line in not_none(writer.stdout) if line.endswith(b"\n")]
+    end(writer)
     assert acknowledged == list(range(len(acknowledged)))
     with MessageStore.open(tmp_path / "s") as store:
         bodies = [message.body for message in demo_recovery.iter_messages(store, demo_writer.TOPIC, 0)]

@@ -33,7 +33,7 @@ from seglog.storage.files.os_errors import explain_os_error
 from seglog.storage.kernels import KERNELS
 from tests.support.command_line import Seglog
 from tests.support.command_line.loaded import CLOSED, loaded
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_for_end
 from tests.support.material import golden
 from tests.support.narrow import not_none
 from tests.support.rows import every_row
@@ -272,22 +272,26 @@ def test_a_bug_is_reported_with_its_traceback(seglog: Seglog, monkeypatch):
     assert "error: ZeroDivisionError" in failed.stderr
 
 
-def test_a_reader_that_goes_away_is_no_error_worth_a_word(command_line: list[str], seglog: Seglog, tmp_path):
+def test_a_reader_that_goes_away_is_no_error_worth_a_word(
+    command_line: list[str], seglog: Seglog, tmp_path, start_child
+):
     lines = b"".join(b"%d\n" % number for number in range(5000))
     seglog("put", tmp_path / "s", "t", "--lines", stdin=lines)
-    dump = subprocess.Popen(
+    dump = start_child(
         [*command_line, "dump", tmp_path / "s", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert not_none(dump.stdout).readline()
     not_none(dump.stdout).close()
     assert not_none(dump.stderr).read() == b""
     not_none(dump.stderr).close()
-    assert dump.wait() == Ending.NO_READER
+    assert wait_for_end(dump) == Ending.NO_READER
 
 
-def test_ctrl_c_ends_following_quietly_with_130(command_line: list[str], seglog: Seglog, tmp_path):
+def test_ctrl_c_ends_following_quietly_with_130(
+    command_line: list[str], seglog: Seglog, tmp_path, start_child
+):
     seglog("put", tmp_path / "s", "t", "first")
-    tail = subprocess.Popen(
+    tail = start_child(
         [*command_line, "tail", tmp_path / "s", "-f", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -300,8 +304,10 @@ def test_ctrl_c_ends_following_quietly_with_130(command_line: list[str], seglog:
 
 
 @pytest.mark.parametrize("module", ["click.types", "click.core", "seglog.errors", "numpy.linalg", "numpy"])
-def test_ctrl_c_while_modules_are_loaded_ends_a_command_without_a_traceback(module: str, tmp_path):
-    loading = subprocess.Popen(
+def test_ctrl_c_while_modules_are_loaded_ends_a_command_without_a_traceback(
+    module: str, tmp_path, start_child
+):
+    loading = start_child(
         [sys.executable, "-X", "importtime", "-m", "seglog", "info", tmp_path],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

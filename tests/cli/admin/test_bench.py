@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
-import subprocess
-import sys
-import time
+from pathlib import Path
 
 import pytest
 
 from seglog.cli.admin.bench_measures import LEAST_SPACE_BYTES, Measure, measures
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
+from tests.support.command_line.loaded import loaded
+from tests.support.machine.patience import wait_until
 
 NAMES = ["put-async", "put-sync", "fdatasync", "read-in-order", "get-anywhere"]
 BODY_BYTES = 256 << 10
-DEADLINE_S = 120
 
 
 def ticking(step_s: float):
@@ -122,18 +122,14 @@ def test_a_time_that_is_no_number_is_refused(seglog: Seglog, tmp_path):
 @pytest.mark.parametrize("at", ["store", "pages"])
 def test_after_ctrl_c_or_sigterm_nothing_is_left(tmp_path, at, asked):
     """The folder of the measures is gone where it is interrupted while it puts, and while it syncs."""
-    seconds = "60" if at == "store" else "1"
-    words = [sys.executable, "-m", "seglog", "bench", str(tmp_path), "--seconds", seconds, "--space", "256m"]
-    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not list(tmp_path.glob(f"seglog-bench-*/{at}*")) and running.poll() is None:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
-        running.send_signal(asked)
-        _out, err = running.communicate(timeout=DEADLINE_S)
-    finally:
-        running.kill()
-        running.wait()
-    assert running.returncode == 128 + asked, err
-    assert list(tmp_path.iterdir()) == []
+    folder, said = tmp_path / "measured", tmp_path / "said"
+    folder.mkdir()
+    seconds = 60 if at == "store" else 0.5
+    words = ["bench", folder, "--seconds", seconds, "--space", "256m"]
+    with said.open("w+") as errors, Path(os.devnull).open("r+") as nothing:
+        files = [nothing.fileno(), nothing.fileno(), errors.fileno()]
+        with loaded().running(words, files) as running:
+            wait_until(lambda: list(folder.glob(f"seglog-bench-*/{at}*")), f"the file {at}", idle_s=30)
+            os.kill(running.pid, asked)
+            assert running.wait() == 128 + asked, said.read_text()
+    assert list(folder.iterdir()) == []

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -30,6 +27,7 @@ from seglog.remoting.versions import version_name
 from seglog.storage.format.record import Host
 from tests.support.asks import wait_until
 from tests.support.command_line import Seglog
+from tests.support.command_line.screen import on_screen
 from tests.support.hostile.text import ACTS, HOSTILE
 from tests.support.listening import BrokerServer
 from tests.support.listening import Server as ListeningServer
@@ -176,12 +174,10 @@ def test_a_dead_broker_hides_no_other(seglog: Seglog, busy, command):
         assert "billing" in shown
 
 
-def test_top_goes_on_while_nothing_answers(busy, command_line):
+def test_top_goes_on_while_nothing_answers(busy, command_line, start_child):
     line = [*command_line, "top", "--interval", "0.2"]
-    with (
-        dead_one_and(busy) as names,
-        subprocess.Popen([*line, names.address], stdout=subprocess.PIPE, text=True) as process,
-    ):
+    with dead_one_and(busy) as names:
+        process = start_child([*line, names.address], stdout=subprocess.PIPE, text=True)
         said = not_none(process.stdout)
         assert any(line.startswith("b at ") for line in said)
         names.close()
@@ -203,25 +199,18 @@ def test_tables_of_a_low_terminal_share_its_rows():
     assert len(list(drawn([view], 80, 60))) == 2 + 2 + 12 + 2 + 12 + 1
 
 
-def test_a_terminal_is_drawn_until_it_is_interrupted(busy, command_line):
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*command_line, "top", busy.address, "--interval", "0.2"],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "40"},
-    ) as process:
-        os.close(theirs)
-        seen, until_s = b"", time.monotonic() + patience_s(60)
-        while seen.count(b"broker-a at") < 2 and time.monotonic() < until_s:
-            if select.select([ours], [], [], 0.5)[0]:
-                seen += os.read(ours, 1 << 16)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=patience_s(60))
-    os.close(ours)
-    assert seen.count(b"broker-a at") >= 2
-    assert (process.returncode, b"Traceback" in errors) == (130, False)
+def test_a_terminal_is_drawn_until_it_is_interrupted(busy):
+    stopped = []
+
+    def stop_behind_two(running, sent):
+        if sent.count(b"broker-a at") >= 2 and not stopped:
+            stopped.append(running.pid)
+            os.kill(running.pid, signal.SIGINT)
+
+    words = ["top", busy.address, "--interval", "0.2"]
+    shown = on_screen(words, 80, {"COLUMNS": "80", "LINES": "40"}, look=stop_behind_two)
+    assert stopped
+    assert (shown.exit_code, "Traceback" in shown.text) == (130, False)
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_lines_fit_a_store_with_small_segments(seglog: Seglog, tmp_path):
     assert [int(message["body"]) for message in messages] == list(range(2000))
 
 
-def test_lines_arrive_before_stdin_ends(command_line: list[str], store, seglog: Seglog):
-    put = subprocess.Popen(
+def test_lines_arrive_before_stdin_ends(command_line: list[str], store, seglog: Seglog, start_child):
+    put = start_child(
         [*command_line, "put", store, "t", "--lines", "--json"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

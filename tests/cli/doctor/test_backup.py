@@ -19,6 +19,7 @@ from seglog.storage.store import MessageStore
 from tests.doctor.check.test_lengths import served as served_of
 from tests.doctor.check.test_misnamed import call
 from tests.support.command_line import Seglog
+from tests.support.machine.children import end
 from tests.support.machine.read_only_disk import on_read_only_disk
 from tests.support.material import golden
 from tests.support.material.lives import live
@@ -168,16 +169,11 @@ with MessageStore.open(sys.argv[1], segment_size_bytes=65536, queue_file_size_by
 """
 
 
-def test_a_backup_of_a_store_that_another_process_has_open(seglog: Seglog, tmp_path):
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        places = [int(not_none(writer.stdout).readline()) for _number in range(2000)]
-        ran = seglog("backup", tmp_path / "s", tmp_path / "b", "--json")
-    finally:
-        writer.kill()
-        writer.communicate()
+def test_a_backup_of_a_store_that_another_process_has_open(seglog: Seglog, tmp_path, start_child):
+    writer = start_child([sys.executable, "-c", WRITER, tmp_path / "s"], stdout=subprocess.PIPE, text=True)
+    places = [int(not_none(writer.stdout).readline()) for _number in range(2000)]
+    ran = seglog("backup", tmp_path / "s", tmp_path / "b", "--json")
+    end(writer)
     assert ran.exit_code == 0, ran.stderr
     done = json.loads(ran.stdout)
     assert (done["hot"], done["losses"]) == (True, [])

@@ -112,10 +112,10 @@ main()
 """
 
 
-def test_an_interrupted_check_says_how_to_go_on(seglog: Seglog, tmp_path):
+def test_an_interrupted_check_says_how_to_go_on(seglog: Seglog, tmp_path, start_child):
     root = tmp_path / "store"
     sealed_store(root)
-    ran = subprocess.Popen(
+    ran = start_child(
         [sys.executable, "-c", SLOW_CHECK, "check", str(root)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,13 +6,13 @@ import contextlib
 import os
 import pty
 import re
-import subprocess
 import sys
 
 import pytest
 
 from seglog.doctor.check.check import check_store
 from tests.support.command_line import Seglog
+from tests.support.machine.patience import wait_for_end
 from tests.support.material.sealed import flip, sealed_store, segment
 
 SLOW_CHECK = """
@@ -37,13 +37,13 @@ TIME_LEFT = re.compile(r"checking the log .*/.*\d:\d\d:\d\d")
 class Terminal:
     """A process on a terminal of its own."""
 
-    def __init__(self, *arguments, env):
+    def __init__(self, start_child, *arguments, env):
         self.shown = ""
         try:
             self._ours, its = pty.openpty()
         except OSError as error:
             pytest.skip(f"no pseudo-terminals here: {error}")
-        self.process = subprocess.Popen(
+        self.process = start_child(
             [sys.executable, "-c", SLOW_CHECK, *arguments],
             stdin=its, stdout=its, stderr=its, env=env, start_new_session=True,
         )  # fmt: skip
@@ -64,7 +64,7 @@ class Terminal:
             while chunk := os.read(self._ours, 1 << 16):
                 self.shown += chunk.decode()
         os.close(self._ours)
-        return self.process.wait(timeout=60)
+        return wait_for_end(self.process)
 
 
 @pytest.fixture
@@ -79,13 +79,13 @@ def env(tmp_path):
 
 
 def test_ctrl_c_leaves_where_to_go_on_and_the_rest_finds_what_a_whole_check_finds(
-    seglog: Seglog, env, tmp_path, monkeypatch
+    seglog: Seglog, env, tmp_path, monkeypatch, start_child
 ):
     root = tmp_path / "store"
     sealed_store(root, record_crc=False)
     flip(segment(root, 0), 100)
     flip(segment(root, 2), 100)
-    terminal = Terminal("check", str(root), env=env)
+    terminal = Terminal(start_child, "check", str(root), env=env)
     terminal.read_until(TIME_LEFT)
     terminal.press(CTRL_C)
     assert terminal.end() == 130

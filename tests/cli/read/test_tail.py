@@ -90,58 +90,50 @@ def test_a_topic_without_messages_is_no_error(seglog: Seglog, store):
     assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "")
 
 
-def test_following_waits_for_a_topic_that_is_to_come(command_line: list[str], seglog: Seglog, store):
-    tail = subprocess.Popen(
+def test_following_waits_for_a_topic_that_is_to_come(
+    command_line: list[str], seglog: Seglog, store, start_child
+):
+    tail = start_child(
         [*command_line, "tail", store, "later", "-f", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    try:
-        assert b"no topic later yet" in not_none(tail.stderr).readline()
-        seglog("put", store, "later", "first")
-        assert json.loads(not_none(tail.stdout).readline())["body"] == "first"
-    finally:
-        tail.kill()
-        tail.communicate()
+    assert b"no topic later yet" in not_none(tail.stderr).readline()
+    seglog("put", store, "later", "first")
+    assert json.loads(not_none(tail.stdout).readline())["body"] == "first"
 
 
 def test_following_shows_what_another_process_writes_also_to_new_queues(
-    command_line: list[str], seglog: Seglog, store
+    command_line: list[str], seglog: Seglog, store, start_child
 ):
-    tail = subprocess.Popen(
+    tail = start_child(
         [*command_line, "tail", store, "-f", "-n", "1", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    try:
-        assert json.loads(not_none(tail.stdout).readline())["body"] == "29"
-        seglog("put", store, "topic0", "30")
-        assert json.loads(not_none(tail.stdout).readline())["body"] == "30"
-        seglog("put", store, "brand_new", "31", "--queue", 9)
-        line = json.loads(not_none(tail.stdout).readline())
-        assert (line["topic"], line["queueId"], line["body"]) == ("brand_new", 9, "31")
-    finally:
-        tail.kill()
-        tail.communicate()
+    assert json.loads(not_none(tail.stdout).readline())["body"] == "29"
+    seglog("put", store, "topic0", "30")
+    assert json.loads(not_none(tail.stdout).readline())["body"] == "30"
+    seglog("put", store, "brand_new", "31", "--queue", 9)
+    line = json.loads(not_none(tail.stdout).readline())
+    assert (line["topic"], line["queueId"], line["body"]) == ("brand_new", 9, "31")
 
 
-def test_following_one_topic_keeps_silent_about_others(command_line: list[str], seglog: Seglog, store):
-    tail = subprocess.Popen(
+def test_following_one_topic_keeps_silent_about_others(
+    command_line: list[str], seglog: Seglog, store, start_child
+):
+    tail = start_child(
         [*command_line, "tail", store, "topic0", "-f", "-n", "1", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    try:
-        # The last message that is stored: from here on the process follows, however late it started.
-        assert json.loads(not_none(tail.stdout).readline())["topic"] == "topic0"
-        for number in range(100, 130):
-            seglog("put", store, f"topic{number % 2}", number)
-        first = json.loads(not_none(tail.stdout).readline())
-        assert int(first["body"]) % 2 == 0
-        assert first["topic"] == "topic0"
-    finally:
-        tail.kill()
-        tail.communicate()
+    # The last message that is stored: from here on the process follows, however late it started.
+    assert json.loads(not_none(tail.stdout).readline())["topic"] == "topic0"
+    for number in range(100, 130):
+        seglog("put", store, f"topic{number % 2}", number)
+    first = json.loads(not_none(tail.stdout).readline())
+    assert int(first["body"]) % 2 == 0
+    assert first["topic"] == "topic0"
 
 
 def test_damaged_records_are_left_out(seglog: Seglog, tmp_path):

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +18,11 @@ from seglog import MessageStore, Producer
 from seglog.cli.serving.signals import StopAskedError, StoppableFiles
 from seglog.storage.files import StoreRoot
 from tests.support.asks import wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.children import child
+from tests.support.machine.patience import patience_s, wait_for_end
 from tests.support.machine.serving import Serving
+from tests.support.narrow import not_none
+from tests.support.rows import every_row
 
 SEGMENT_BYTES = 1 << 16
 STOPPED = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
@@ -69,23 +73,23 @@ def test_a_log_that_nobody_reads_holds_no_client_up_and_no_stop(serving, memory_
     assert len(bodies(memory_path / "s")) == 20
 
 
-def test_an_output_that_nobody_reads_holds_nothing_up_from_the_first_line_on(memory_path):
+def test_an_output_that_nobody_reads_holds_nothing_up_from_the_first_line_on(memory_path, start_child):
     reading, writing = full_pipe()
     address_in, address_out = os.pipe()
     words = ["serve", str(memory_path / "s"), "--port", "0", "--ready-fd", str(address_out)]
-    with subprocess.Popen(
+    process = start_child(
         [sys.executable, "-m", "seglog.cli.main", *words],
         stdout=writing,
         stderr=writing,
         pass_fds=[address_out],
-    ) as process:
-        os.close(address_out)
-        with open(address_in) as lines:
-            address = lines.readline().strip()
-        with Producer(address) as producer:
-            producer.send("T", b"x", queue_id=0)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=patience_s(60)) == 0
+    )
+    os.close(address_out)
+    with open(address_in) as lines:
+        address = lines.readline().strip()
+    with Producer(address) as producer:
+        producer.send("T", b"x", queue_id=0)
+    process.send_signal(signal.SIGTERM)
+    assert wait_for_end(process, idle_s=60) == 0
     os.close(writing)
     os.close(reading)
     assert bodies(memory_path / "s") == [b"x"]
@@ -114,32 +118,29 @@ def test_readers_of_the_output_may_go(serving, memory_path):
     assert bodies(memory_path / "s") == [b"x"]
 
 
-def ended_while_opening(words: list[object], by: signal.Signals) -> tuple[int, str, str]:
+def ended_while_opening(words: list[str | Path], by: signal.Signals) -> tuple[int, str, str]:
     """Sends a signal once a process says that it opens a store; returns its exit code and what it said."""
-    with subprocess.Popen(
-        [str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        try:
-            assert "INFO opening " in process.stderr.readline()
-            process.send_signal(by)
-            out, errors = process.communicate(timeout=patience_s(60))
-        finally:
-            process.kill()  # it has ended, or the test has failed
+    with child(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert "INFO opening " in not_none(process.stderr).readline()
+        process.send_signal(by)
+        out, errors = process.communicate(timeout=patience_s(60))
     return process.returncode, out, errors
 
 
-@pytest.mark.parametrize("by", STOPPED)
-def test_a_signal_while_the_store_is_opened_ends_that_without_a_traceback(command_line, tmp_path, by):
+def test_a_signal_while_the_store_is_opened_ends_that_without_a_traceback(command_line, tmp_path):
     path = unclosed(tmp_path / "s", 20_000)
     words = [*command_line, "serve", path, "--port", "0", "--json"]
-    code, out, errors = ended_while_opening(words, by)
-    while code == 0:  # the machine let this test wait, and the store was open before the signal came
-        (path / "abort").write_text("1")
-        code, out, errors = ended_while_opening(words, by)
-    assert code == STOPPED[by], (out, errors)
-    assert [json.loads(line)["signal"] for line in out.splitlines()] == [by.name]
-    assert errors == ""
+    with every_row() as row:
+        for by, wanted in STOPPED.items():
+            with row(by.name):
+                (path / "abort").write_text("1")
+                code, out, errors = ended_while_opening(words, by)
+                while code == 0:  # this test had to wait, and the store was open before the signal came
+                    (path / "abort").write_text("1")
+                    code, out, errors = ended_while_opening(words, by)
+                assert code == wanted, (out, errors)
+                assert [json.loads(line)["signal"] for line in out.splitlines()] == [by.name]
+                assert errors == ""
     assert len(bodies(path)) == 20_000
 
 

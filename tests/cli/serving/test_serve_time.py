@@ -121,13 +121,9 @@ class Moved:
 
 
 @pytest.fixture
-def moved(command_line):
+def moved(command_line, start_child):
     serve = [*command_line, "serve", "--ephemeral", "--virtual-time", "--port", "0", "--json"]
-    with subprocess.Popen(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Moved(process)
-        finally:
-            process.send_signal(signal.SIGTERM)
+    return Moved(start_child(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
 
 
 def test_a_delayed_message_comes_when_the_line_says_so(moved):

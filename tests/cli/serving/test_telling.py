@@ -7,7 +7,7 @@ import sys
 import threading
 
 from seglog.cli.serving.telling import logged
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_end
 
 FAILING = """
 import threading
@@ -30,17 +30,10 @@ print("over", flush=True)
 """
 
 
-def test_a_stderr_that_nobody_reads_holds_up_no_thread_that_fails():
-    with subprocess.Popen(
-        [sys.executable, "-c", FAILING], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        ended = threading.Timer(patience_s(60), process.kill)
-        ended.start()
-        said = process.stdout.read()
-        ended.cancel()
-        process.kill()
-    assert said == b"over\n"
+def test_a_stderr_that_nobody_reads_holds_up_no_thread_that_fails(start_child):
+    process = start_child([sys.executable, "-c", FAILING], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert wait_for_end(process, idle_s=60) == 0
+    assert process.stdout.read() == b"over\n"
 
 
 def test_the_end_of_a_thread_is_a_line_of_the_log(capfd):

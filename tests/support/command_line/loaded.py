@@ -25,6 +25,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tests.support.machine.children import child
 from tests.support.machine.patience import patience_s
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
@@ -71,10 +72,10 @@ class Loaded:
     def __init__(self) -> None:
         self._end, its = socket.socketpair()
         words = [sys.executable, "-c", f"from {__name__} import serve; serve()", str(its.fileno())]
+        self._process = ExitStack()
+        options = {"cwd": _ROOT, "stdin": subprocess.DEVNULL, "start_new_session": True}
         with its:
-            self._process = subprocess.Popen(
-                words, cwd=_ROOT, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
-            )
+            self._process.enter_context(child(words, pass_fds=[its.fileno()], **options))
         self._end.settimeout(patience_s(120))
 
     @contextmanager
@@ -130,7 +131,7 @@ class Loaded:
     def close(self) -> None:
         """Ends the process."""
         self._end.close()
-        self._process.wait()
+        self._process.close()
 
 
 @functools.cache

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import IO, Any
 
 from tests.support.command_line.json_lines import check_line
+from tests.support.machine.children import child
 from tests.support.machine.patience import patience_s
 
 
@@ -28,7 +30,10 @@ class Serving:
         listens = ["--port", str(port), "--json"]
         command = [sys.executable, "-m", "seglog.cli.main", "serve", *arguments, *listens]
         options = {"stderr": subprocess.PIPE, **options}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+        self._running = ExitStack()
+        self.process = self._running.enter_context(
+            child(command, stdout=subprocess.PIPE, text=True, **options)
+        )
         line = self._out.readline()
         assert line, self.process.communicate()[1]
         self.ready: dict[str, Any] = check_line(line)
@@ -47,5 +52,4 @@ class Serving:
 
     def close(self) -> None:
         """Ends it however it goes."""
-        self.process.kill()
-        self.process.communicate()
+        self._running.close()
