@@ -20,7 +20,7 @@ from seglog.storage.files.files import RealFiles, Stamp
 from seglog.storage.small_files import UNDO
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.material.golden import tree_digest
-from tests.support.scale import scaled
+from tests.support.scale import chance, scaled
 
 ROOT = Path("/store")
 SEEDS = scaled(3, 200)
@@ -71,7 +71,7 @@ AFTER = {
 
 def crash_store(seed=0):
     files = CrashFiles.holding({ROOT / name: data for name, data in BEFORE.items()})
-    files.chance = random.Random(seed)
+    files.chance = chance("undo", seed)
     return files
 
 

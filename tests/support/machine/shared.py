@@ -88,7 +88,7 @@ def value_once(key: str, compute: Callable[[], T]) -> T:
 
 def copy_tree(source: Path, target: Path) -> Path:
     """Copies a folder with modes and times, zeros as holes, and returns the copy."""
-    target.mkdir()
+    target.mkdir(parents=True)
     with os.scandir(source) as entries:
         for entry in entries:
             made = target / entry.name
