@@ -22,6 +22,7 @@ from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
 from tests.interop.judging.states import crashed
 from tests.support.material.records import Record
 from tests.support.material.stores import read_all
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.interop
 
@@ -96,14 +97,16 @@ def test_what_ours_takes_the_real_reader_takes_by_default(judge: Judge, tmp_path
     assert len(ours) == len(taken)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_which_place_counts(judge: Judge, tmp_path, copied: Callable[[Path], Path], case):
-    assert isinstance(examine(memoryview(case.pack()), 0, 0), Damage) is not case.ours
-    root = tmp_path / "store"
-    write_log(root, case.pack())
-    for is_forced, is_taken in ((False, True), (True, case.forced)):
-        dump = judge.dump(copied(root), SMALL_GEOMETRY, forceVerifyPropCRC=is_forced)
-        assert len(dump.of_kind("msg")) == is_taken
+def test_which_place_counts(judge: Judge, tmp_path, copied: Callable[[Path], Path]):
+    with every_row() as row:
+        for number, (name, case) in enumerate(CASES.items()):
+            with row(name):
+                assert isinstance(examine(memoryview(case.pack()), 0, 0), Damage) is not case.ours
+                root = tmp_path / str(number)
+                write_log(root, case.pack())
+                for is_forced, is_taken in ((False, True), (True, case.forced)):
+                    dump = judge.dump(copied(root), SMALL_GEOMETRY, forceVerifyPropCRC=is_forced)
+                    assert len(dump.of_kind("msg")) == is_taken, f"forced: {is_forced}"
 
 
 SENT = {"__CRC32#": "0123456789", "z": "1"}

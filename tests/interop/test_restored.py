@@ -21,7 +21,7 @@ from tests.spark.archive.stores import NEW_SIZES, damage, put
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.stores import served
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark]
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.campaign]
 
 GEOMETRY = Geometry(16384, 2000, 500, 2000)
 LOST = {("T", 0, 40), ("T", 1, 77), ("T", 1, 78)}

@@ -19,6 +19,7 @@ from seglog.storage.format.timer.timer_checkpoint import TimerCheckpoint, encode
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.interop.judging.writing import store_options
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.interop
 
@@ -119,23 +120,27 @@ def repaired(stores):
     return copies
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_rocketmq_refuses_what_is_not_repaired(judge: Judge, stores, tmp_path, name):
+def test_rocketmq_refuses_what_is_not_repaired(judge: Judge, stores, tmp_path):
     copies, _begun_s = stores
-    shutil.copytree(copies[name], tmp_path / "copy")
-    assert judge.run_timer(tmp_path / "copy", 0, SMALL_GEOMETRY, **TIMER_LOG)["error"]
+    with every_row() as row:
+        for name in sorted(REFUSED):
+            with row(name):
+                shutil.copytree(copies[name], tmp_path / name)
+                assert judge.run_timer(tmp_path / name, 0, SMALL_GEOMETRY, **TIMER_LOG)["error"]
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_what_waits_is_delivered_once(judge: Judge, repaired, name):
-    root = repaired[name]
+def test_what_waits_is_delivered_once(judge: Judge, repaired):
     # Without any file of the timer log its files get the length that RocketMQ gives them.
-    config = {} if name == "the timer log" else TIMER_LOG
-    assert judge.run_timer(root, 3, SMALL_GEOMETRY, **config)["error"] is None
-    wanted = {number: 1 for number in range(3 + WAITING) if number != TAKEN_OUT}
-    if name in AGAIN:
-        wanted |= dict.fromkeys(range(3), 2)
-    assert delivered(root) == wanted
+    configs = {root: {} if name == "the timer log" else TIMER_LOG for name, root in repaired.items()}
+    ran = judge.run_timers(configs, 3, SMALL_GEOMETRY)
+    with every_row() as row:
+        for (name, root), line in zip(repaired.items(), ran, strict=True):
+            with row(name):
+                assert line["error"] is None
+                wanted = {number: 1 for number in range(3 + WAITING) if number != TAKEN_OUT}
+                if name in AGAIN:
+                    wanted |= dict.fromkeys(range(3), 2)
+                assert delivered(root) == wanted
 
 
 @pytest.mark.parametrize("kind", ["body", "header"])

@@ -16,8 +16,8 @@ from perf.clients.seen import Seen
 from perf.clients.work import Kind, Work, body_of, check_seen
 from perf.contestants import rocketmq
 from perf.figures.sample import Sample, SanityError
+from tests.support.machine.children import end
 from tests.support.machine.patience import patience_s
-from tests.support.narrow import not_none
 
 MESSAGES = 200
 WORK = Work(Kind.SEND, "127.0.0.1:1", "Topic", "name", MESSAGES)
@@ -47,6 +47,7 @@ def test_clients_are_measured_in_process(tmp_path):
 
 
 @pytest.mark.interop
+@pytest.mark.campaign
 def test_clients_are_measured_beside_each_other_at_the_real_broker(tmp_path):
     missing = rocketmq.why_missing()
     if missing is not None:
@@ -106,18 +107,18 @@ def test_time_of_a_consumer_goes_from_its_first_message_to_its_last():
     assert 0.01 <= seen.wait() < patience_s(5)
 
 
-def test_cpu_time_of_another_process_is_that_which_it_says_itself():
+def test_cpu_time_of_another_process_is_that_which_it_says_itself(start_child):
     code = (
         "import time\nwhile time.process_time() < 0.2: pass\nprint(time.process_time(), flush=True); input()"
     )
-    with subprocess.Popen(
+    process = start_child(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        said_s = float(not_none(child.stdout).readline())
-        assert said_s <= cpu_s(child.pid) < said_s + 0.2
-        child.communicate("\n")
+    )
+    said_s = float(process.stdout.readline())
+    assert said_s <= cpu_s(process.pid) < said_s + 0.2
+    end(process)
     with pytest.raises(OSError, match=r"."):
-        cpu_s(child.pid)
+        cpu_s(process.pid)
 
 
 def test_a_client_that_ends_is_named_with_what_it_said():

@@ -32,6 +32,7 @@ def rows_of(done):
 
 
 @pytest.mark.interop
+@pytest.mark.campaign
 def test_the_server_is_measured_beside_the_real_broker(tmp_path):
     missing = rocketmq.why_missing()
     if missing is not None:

@@ -11,14 +11,20 @@ from tests.interop.judging.places import (
     place_of_rocketmq,
     place_over_connections,
 )
+from tests.support.scale import chance
 
 RELEASES = (toolchain.DEFAULT_VERSION, toolchain.NEWEST_VERSION)
+DRAWN = chance("release of clients").choice(RELEASES)
+"""That of the real broker where one is enough: each commit tries another."""
+AT_ROCKETMQ = [
+    pytest.param(one, marks=[pytest.mark.interop, *([] if one == DRAWN else [pytest.mark.campaign])])
+    for one in RELEASES
+]
+"""Places of ``place``: the gate tries the one that is drawn."""
 OURS = ("in process", "over connections")
 
 
-@pytest.fixture(
-    scope="session", params=[*OURS, *(pytest.param(one, marks=pytest.mark.interop) for one in RELEASES)]
-)
+@pytest.fixture(scope="session", params=[*OURS, *AT_ROCKETMQ])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A broker that clients use: each test has topics and groups of its own."""
     path = tmp_path_factory.mktemp("place") / "store"

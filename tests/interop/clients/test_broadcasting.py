@@ -11,12 +11,12 @@ from seglog.consumer.push import PushConsumer
 from seglog.producer.producer import Producer
 from seglog.remoting.heartbeat import MessageModel
 from seglog.storage.format.config import decode_config
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import AT_ROCKETMQ
 from tests.support.asks import wait_until
 
 OF_ROCKETMQ = pytest.mark.parametrize(
     "place",
-    [pytest.param(one, marks=pytest.mark.interop) for one in RELEASES],
+    AT_ROCKETMQ,
     indirect=True,
     scope="session",
 )

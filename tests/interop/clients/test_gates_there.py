@@ -13,10 +13,10 @@ from seglog.remoting.bodies import LockBatchBody
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.message_queue import MessageQueue
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import DRAWN
 
 OF_ROCKETMQ = pytest.mark.parametrize(
-    "place", [pytest.param(RELEASES[0], marks=pytest.mark.interop)], indirect=True, scope="session"
+    "place", [pytest.param(DRAWN, marks=pytest.mark.interop)], indirect=True, scope="session"
 )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import DRAWN, RELEASES
 from tests.interop.judging import toolchain
 from tests.interop.judging.client_runs import Both, java_clients, run_at_both
 from tests.support.scale import is_full
@@ -33,7 +33,7 @@ OTHER_WORDS: Final = {
 OLD: Final = f"clients of {toolchain.OLD_CLIENTS}"
 
 
-@pytest.fixture(scope="module", params=[*RELEASES, OLD] if is_full() else RELEASES[:1])
+@pytest.fixture(scope="module", params=[*RELEASES, OLD] if is_full() else [DRAWN])
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
     """Both brokers, of the release of the clients or of the one that the oldest of these know."""
     request.getfixturevalue("judge")  # it skips, or fails, where there is no Java

@@ -14,7 +14,7 @@ from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import CreateTopicHeader
 from seglog.server.listening import Listener
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import DRAWN, RELEASES
 from tests.interop.judging.client_runs import PATIENT
 from tests.interop.judging.java_worker import JavaWorker
 from tests.interop.judging.judge import Judge
@@ -63,7 +63,7 @@ def committed(path):
     return {int(queue_id): offset for queue_id, offset in table.items()}
 
 
-@pytest.mark.parametrize("release", RELEASES if is_full() else RELEASES[:1])
+@pytest.mark.parametrize("release", RELEASES if is_full() else [DRAWN])
 def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path, release):
     path, offsets = tmp_path / "store", {}
     three = Listener.usual_three(port=0, broker_port=0)

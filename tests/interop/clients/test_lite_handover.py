@@ -9,14 +9,14 @@ import pytest
 from seglog import LitePullConsumer
 from seglog.consumer.listener import ConsumeFrom
 from seglog.producer.producer import Producer
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import DRAWN
 from tests.interop.judging.java_worker import JavaWorker
 from tests.support.asks import wait_until
 
 pytestmark = pytest.mark.interop
 
 
-@pytest.mark.parametrize("place", ["over connections", RELEASES[0]], indirect=True, scope="session")
+@pytest.mark.parametrize("place", ["over connections", DRAWN], indirect=True, scope="session")
 def test_java_s_lite_consumer_goes_on_where_ours_has_committed_and_ours_where_it_has(
     place, topic, group, tmp_path, judge
 ):

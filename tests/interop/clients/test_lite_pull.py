@@ -8,13 +8,13 @@ from seglog import AsyncLitePullConsumer, LitePullConsumer
 from seglog.consumer.listener import ConsumeFrom
 from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import AT_ROCKETMQ
 from tests.support.asks import wait_until
 from tests.support.faces import driven
 
 OF_ROCKETMQ = pytest.mark.parametrize(
     "place",
-    [pytest.param(one, marks=pytest.mark.interop) for one in RELEASES],
+    AT_ROCKETMQ,
     indirect=True,
     scope="session",
 )

@@ -13,11 +13,11 @@ from seglog.producer.producer import Producer
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.headers import ResetOffsetHeader
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import AT_ROCKETMQ
 
 pytestmark = pytest.mark.interop
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
-OF_ROCKETMQ = pytest.mark.parametrize("place", RELEASES, indirect=True, scope="session")
+OF_ROCKETMQ = pytest.mark.parametrize("place", AT_ROCKETMQ, indirect=True, scope="session")
 
 
 @OF_ROCKETMQ

@@ -22,7 +22,7 @@ from seglog.broker.broker import Broker
 from seglog.consumer.push import PushConsumer
 from seglog.producer.producer import Producer
 from seglog.producer.send_result import SendResult
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import DRAWN, RELEASES
 from tests.interop.judging.places import BROKER_NAME, CONFIG, Place, place_of_rocketmq
 from tests.support.listening import BrokerServer
 from tests.support.machine.patience import LateError, wait_until
@@ -95,7 +95,7 @@ def plain(text: str) -> str:
     return text
 
 
-@pytest.fixture(scope="module", params=RELEASES if is_full() else RELEASES[:1])
+@pytest.fixture(scope="module", params=RELEASES if is_full() else [DRAWN])
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Two brokers with the same topic, messages, and a group that has consumed them and is online."""
     request.getfixturevalue("judge")  # it skips, or fails, where there is no Java

@@ -10,7 +10,7 @@ import pytest
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.producer.producer import Producer
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import AT_ROCKETMQ, DRAWN, RELEASES
 from tests.interop.clients.crashing import MemberHere, MemberProcess
 from tests.interop.judging.places import VirtualPlace
 from tests.support.scale import is_full
@@ -18,14 +18,17 @@ from tests.support.scale import is_full
 BOTH = pytest.mark.parametrize("kind", [OrderlyConsumer, PushConsumer])
 OF_ROCKETMQ = pytest.mark.parametrize(
     "place",
-    [pytest.param(one, marks=pytest.mark.interop) for one in RELEASES],
+    AT_ROCKETMQ,
     indirect=True,
     scope="session",
 )
-# What takes a minute of real time is waited for at one release; --full waits at all.
+# What takes a minute of real time is waited for by the campaign, at one release; --full waits at all.
 WITH_A_MINUTE = [
     "in process",
-    *(pytest.param(one, marks=pytest.mark.interop) for one in (RELEASES if is_full() else RELEASES[:1])),
+    *(
+        pytest.param(one, marks=[pytest.mark.interop, pytest.mark.campaign])
+        for one in (RELEASES if is_full() else [DRAWN])
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from seglog.consumer.lite import LitePullConsumer
 from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.producer.producer import Producer
-from tests.interop.clients.conftest import RELEASES
+from tests.interop.clients.conftest import DRAWN
 from tests.interop.judging.places import CONFIG, Place, place_of_rocketmq
 from tests.support.listening import BrokerServer
 
@@ -22,7 +22,7 @@ def sides(request, tmp_path_factory):
     request.getfixturevalue("judge")  # it skips, or fails, where there is no Java
     folder = tmp_path_factory.mktemp("traces")
     with (
-        place_of_rocketmq(folder / "theirs", RELEASES[0]) as theirs,
+        place_of_rocketmq(folder / "theirs", DRAWN) as theirs,
         BrokerServer(folder / "ours", config=CONFIG) as server,
     ):
         ours = Place(server.address, server.address)

@@ -81,6 +81,7 @@ def records(patient, root, lines):
 
 @pytest.mark.parametrize("patient", ["own of every kind"], indirect=True)
 @pytest.mark.parametrize("state", [as_is, crashed, bare])
+@pytest.mark.sampled(1)
 def test_a_hole_of_batches_whose_queue_is_lost_moves_no_other_offset(
     judge: Judge, patient, whole, state, tmp_path
 ):
@@ -109,6 +110,7 @@ def test_a_hole_of_batches_whose_queue_is_lost_moves_no_other_offset(
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 @pytest.mark.parametrize("kind", KIND_NAMES)
+@pytest.mark.sampled(18)
 def test_real_store_serves_what_a_damage_did_not_hit(judge: Judge, patient, whole, kind, number, tmp_path):
     seed = KIND_NAMES.index(kind) + len(KIND_NAMES) * number
     root = tmp_path / "copy"

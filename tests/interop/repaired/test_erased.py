@@ -15,12 +15,15 @@ from seglog.storage.format.record.sys_flag import COMPRESSED
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, message_line, place
 from tests.interop.judging.questions import SMALL_GEOMETRY, JavaMessages
-from tests.interop.judging.states import as_is, bare, crashed
+from tests.interop.judging.states import as_is, bare, states_of
 from tests.support.material import golden
 from tests.support.material.lives import BODY, GROUP, TOPIC, UNIQUE, live
 from tests.support.material.stores import served
+from tests.support.rows import every_row
 
 pytestmark = pytest.mark.interop
+
+OF_ROCKETMQ = ("roll", "propcrc", "ipv6", "outerbatch")
 
 
 def erase(root, wanted):
@@ -34,14 +37,21 @@ def lines_of(root):
         return [message_line(message) for queue in served(store).values() for message in queue]
 
 
-@pytest.mark.parametrize("state", [as_is, crashed, bare])
 @pytest.mark.parametrize("record_crc", [True, False])
-def test_a_life_made_here(judge: Judge, tmp_path, copied: Callable[[Path], Path], state, record_crc):
+def test_a_life_made_here(judge: Judge, tmp_path, copied: Callable[[Path], Path], record_crc):
     life = live(tmp_path / "s", record_crc=record_crc)
     erase(life.path, UNIQUE)
     ours = lines_of(life.path)
-    for_java = copied(life.path)
-    state(for_java)
+    with every_row() as row:
+        for state in states_of(str(record_crc), ["True", "False"]):
+            with row(state.__name__):
+                for_java = copied(life.path)
+                state(for_java)
+                check_life(judge, life, ours, for_java)
+
+
+def check_life(judge, life, ours, for_java):
+    """Lets the real store serve a copy of a life of which a message was erased, and go on with it."""
     dump = judge.dump(for_java, SMALL_GEOMETRY)
     assert dump.refusal is None
     assert differences(ours, dump.of_kind("msg")) == []
@@ -54,9 +64,8 @@ def test_a_life_made_here(judge: Judge, tmp_path, copied: Callable[[Path], Path]
     assert all(BODY not in file.read_bytes() for file in (for_java / "commitlog").iterdir())
 
 
-@pytest.mark.parametrize("state", [as_is, bare])
-@pytest.mark.parametrize("name", ["roll", "propcrc", "ipv6", "outerbatch"])
-def test_messages_that_rocketmq_wrote(judge: Judge, tmp_path, copied: Callable[[Path], Path], name, state):
+@pytest.mark.parametrize("name", OF_ROCKETMQ)
+def test_messages_that_rocketmq_wrote(judge: Judge, tmp_path, copied: Callable[[Path], Path], name):
     root = golden.extract(name, tmp_path)
     before = lines_of(root)
     with MessageStore.open(root, read_only=True) as store:
@@ -64,12 +73,15 @@ def test_messages_that_rocketmq_wrote(judge: Judge, tmp_path, copied: Callable[[
     chosen = [m for m in keyed if m.sys_flag & COMPRESSED][:1] + keyed[:1]
     gone = {copy["commitLogOffset"] for m in chosen for copy in erase(root, m.keys[0])["copies"]}
     assert gone
-    for_java = copied(root)
-    state(for_java)
-    dump = judge.dump(for_java, SMALL_GEOMETRY)
-    assert dump.refusal is None
-    assert differences(lines_of(root), dump.of_kind("msg")) == []
-    served_by = {place(line): line for line in dump.of_kind("msg")}
     kept = [line for line in before if line["commitLogOffset"] not in gone]
-    assert differences(kept, [served_by[place(line)] for line in kept]) == []
-    assert len(served_by) == len(before)
+    with every_row() as row:
+        for state in states_of(name, OF_ROCKETMQ, [as_is, bare]):
+            with row(state.__name__):
+                for_java = copied(root)
+                state(for_java)
+                dump = judge.dump(for_java, SMALL_GEOMETRY)
+                assert dump.refusal is None
+                assert differences(lines_of(root), dump.of_kind("msg")) == []
+                served_by = {place(line): line for line in dump.of_kind("msg")}
+                assert differences(kept, [served_by[place(line)] for line in kept]) == []
+                assert len(served_by) == len(before)

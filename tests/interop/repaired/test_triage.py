@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +17,12 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.format.index.index import IndexGeometry
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import SMALL_GEOMETRY
-from tests.interop.judging.states import as_is, crashed
+from tests.interop.judging.states import as_is, crashed, states_of
 from tests.support.damage.campaign import KINDS
 from tests.support.damage.subjects import make_subject
 from tests.support.material import golden
+from tests.support.rows import every_row
+from tests.support.scale import chance, scaled
 
 pytestmark = pytest.mark.interop
 
@@ -26,7 +31,8 @@ GIVEN = FileSizes(
     IndexGeometry(SMALL_GEOMETRY.index_slots, SMALL_GEOMETRY.index_entries),
     SMALL_GEOMETRY.segment_size_bytes,
 )
-SEEDS = range(2)
+SEEDS = range(scaled(2, 20))
+DAMAGED = golden.golden_names(damaged=True)
 
 
 def hold(judge, root):
@@ -46,49 +52,57 @@ def hold(judge, root):
         assert dump.store["maxPhyOffset"] == max(start.cut_at, 0), said
 
 
-@pytest.mark.parametrize("state", [as_is, crashed])
-@pytest.mark.parametrize("name", golden.golden_names(damaged=True))
-def test_the_verdict_on_a_damaged_store_of_rocketmq_is_what_rocketmq_does(
-    judge: Judge, tmp_path, name, state
-):
-    root = golden.extract(name, tmp_path)
-    state(root)
-    hold(judge, root)
+@pytest.mark.parametrize("name", DAMAGED)
+def test_the_verdict_on_a_damaged_store_of_rocketmq_is_what_rocketmq_does(judge: Judge, tmp_path, name):
+    with every_row() as row:
+        for state in states_of(name, DAMAGED, [as_is, crashed], in_all=3):
+            with row(state.__name__):
+                folder = tmp_path / state.__name__
+                folder.mkdir()
+                root = golden.extract(name, folder)
+                state(root)
+                hold(judge, root)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["roll", "roll-halt"])
-def test_the_verdict_on_random_damage_is_what_rocketmq_does(judge: Judge, tmp_path, name, kind):
+def test_the_verdict_on_random_damage_is_what_rocketmq_does(judge: Judge, tmp_path, name):
     subject = make_subject(name, tmp_path)
-    for seed in SEEDS:
-        root = tmp_path / f"damaged-{seed}"
-        shutil.copytree(subject.root, root)
-        KINDS[kind](subject, root, random.Random(f"{name} {kind} {seed}"))
-        hold(judge, root)
+    with every_row() as row:
+        for kind, seed in itertools.product(KINDS, SEEDS):
+            with row(kind, seed):
+                root = tmp_path / f"damaged-{kind}-{seed}"
+                shutil.copytree(subject.root, root)
+                KINDS[kind](subject, root, chance("verdict", name, kind, seed))
+                hold(judge, root)
 
 
-@pytest.mark.parametrize(
-    ("at", "size", "is_random"),
-    [
-        (8, 4, False), (12, 40, True), (12, 8, True), (20, 16, True), (21, 100, False), (28, 8, False),
-        (28, 9, False), (28, 56, True), (28, 60, False), (32, 8, True), (36, 4, True), (56, 8, False),
-    ],
-)  # fmt: skip
+ELSEWHERE = [
+    (8, 4, False), (12, 40, True), (12, 8, True), (20, 16, True), (21, 100, False), (28, 8, False),
+    (28, 9, False), (28, 56, True), (28, 60, False), (32, 8, True), (36, 4, True), (56, 8, False),
+]  # fmt: skip
+"""Where in a record how many bytes become others; random ones, or zeros."""
+
+
 def test_the_verdict_on_a_record_that_says_another_place_and_more_is_what_rocketmq_does(
-    judge: Judge, tmp_path, at, size, is_random
+    judge: Judge, tmp_path, copied: Callable[[Path], Path]
 ):
-    root = golden.extract("roll", tmp_path)
-    with MessageStore.open(root, read_only=True) as store:
+    whole = golden.extract("roll", tmp_path)
+    with MessageStore.open(whole, read_only=True) as store:
         places = [
             message.phy_offset
             for queue in store.queues()
             for message in store.get(queue.topic, queue.queue_id, 0, 1_000)
         ]
-    last = max((root / "commitlog").iterdir())
-    inside = sorted(place for place in places if place > int(last.name))
-    data = bytearray(last.read_bytes())
-    start = inside[len(inside) // 2] - int(last.name) + at
-    chance = random.Random(f"{at} {size}")
-    data[start : start + size] = chance.randbytes(size) if is_random else bytes(size)
-    last.write_bytes(data)
-    hold(judge, root)
+    last = max((whole / "commitlog").iterdir()).name
+    inside = sorted(place for place in places if place > int(last))
+    with every_row() as row:
+        for at, size, is_random in ELSEWHERE:
+            with row(at, size, is_random):
+                root = copied(whole)
+                path = root / "commitlog" / last
+                data = bytearray(path.read_bytes())
+                start = inside[len(inside) // 2] - int(last) + at
+                drawn = random.Random(f"{at} {size}")
+                data[start : start + size] = drawn.randbytes(size) if is_random else bytes(size)
+                path.write_bytes(data)
+                hold(judge, root)

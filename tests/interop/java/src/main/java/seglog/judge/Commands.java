@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 
 /** Carries out one {@link Request}; each opens and closes its own store. */
@@ -18,7 +19,7 @@ final class Commands {
       case "write" -> write(request, answers);
       case "probe" -> probe(request, answers);
       case "compact" -> compact(request, answers);
-      case "timer" -> timer(request, answers);
+      case "timers" -> timers(request, answers);
       case "hold" -> hold(request, answers);
       case "trylock" -> tryLock(request, answers);
       case "brokerStart",
@@ -116,12 +117,23 @@ final class Commands {
     return true;
   }
 
-  /** Runs the timer for the seconds of the request. */
-  private static boolean timer(Request request, Answers answers) throws Exception {
-    try (RealStore store = RealStore.openBriefly(request)) {
+  /** Runs the timers of stores at once, for the seconds of the request. */
+  private static boolean timers(Request request, Answers answers) throws Exception {
+    List<RealStore> opened = new ArrayList<>();
+    List<Timers> timers = new ArrayList<>();
+    for (Request each : request.stores) {
+      RealStore store = RealStore.openBriefly(each);
+      opened.add(store);
       store.awaitDispatch();
-      Timers.run(store.engine(), request.seconds, answers);
+      timers.add(Timers.start(store.engine()));
+    }
+    Thread.sleep((long) (request.seconds * 1000));
+    for (Timers timer : timers) {
+      timer.stop(answers);
+    }
+    for (RealStore store : opened) {
       store.awaitDispatch();
+      store.close();
     }
     return true;
   }

@@ -16,7 +16,7 @@ import java.nio.charset.StandardCharsets;
  *   Judge write DIR SPEC [options]        the same in a directory that holds no store yet
  *   Judge probe DIR SPEC [options]        answers of getMessage, of offset by time and of the index
  *   Judge compact DIR [SPEC] [options]    compacts the compaction topics, then answers as probe
- *   Judge timer DIR [options]             runs the timer for some seconds
+ *   Judge timers                          runs the timers of the stores of a request for some seconds
  *   Judge hold DIR [options]              keeps the store open until standard input ends
  *   Judge trylock DIR [options]           whether the store can be loaded and started
  *   Judge serve                           requests as JSON lines on standard input, bench among them:
@@ -66,7 +66,7 @@ public final class Judge {
     boolean isSound = false;
     try {
       isSound = Commands.run(request, answers);
-    } catch (Exception | LinkageError error) {
+    } catch (Exception | LinkageError | OutOfMemoryError error) {
       error.printStackTrace();
       answers.line("failed").put("error", error.toString()).send();
     }

@@ -72,7 +72,10 @@ final class Request {
   /** trylock: after a refused start go through the shutdown that the broker goes through. */
   boolean likeBroker;
 
-  /** hold: how long at most; timer: how long; bench: how long to measure. */
+  /** timers: requests of the stores whose timers run at once. */
+  List<Request> stores = List.of();
+
+  /** hold: how long at most; timer, timers: how long; bench: how long to measure. */
   double seconds = 3;
 
   /** bench: what to measure. */

@@ -7,12 +7,20 @@ import org.apache.rocketmq.store.timer.TimerCheckpoint;
 import org.apache.rocketmq.store.timer.TimerMessageStore;
 import org.apache.rocketmq.store.timer.TimerMetrics;
 
-/** Runs the timer of a store, as a broker does, until it has caught up and some time went by. */
+/** The timer of a store, which runs as in a broker; or why it does not. */
 final class Timers {
-  private Timers() {}
+  private final TimerMessageStore timer;
+  private final String refusal;
+  private final long queueOffset;
 
-  /** A {@code timer} line: whether it loaded, and how far it came. */
-  static void run(DefaultMessageStore store, double seconds, Answers answers) throws Exception {
+  private Timers(TimerMessageStore timer, String refusal) {
+    this.timer = timer;
+    this.refusal = refusal;
+    this.queueOffset = timer == null ? 0 : timer.getQueueOffset();
+  }
+
+  /** Starts the timer of a store. */
+  static Timers start(DefaultMessageStore store) throws Exception {
     String config = store.getMessageStoreConfig().getStorePathRootDir() + "/config/";
     TimerMessageStore timer;
     try {
@@ -24,18 +32,24 @@ final class Timers {
               new TimerMetrics(config + "timermetrics"),
               new BrokerStatsManager("judge", true));
     } catch (IOException | RuntimeException refusal) {
-      refused(refusal.toString(), answers);
-      return;
+      return new Timers(null, refusal.toString());
     }
     if (!timer.load()) {
-      refused("load() returned false", answers);
-      return;
+      return new Timers(null, "load() returned false");
     }
     store.setTimerMessageStore(timer);
-    long queueOffset = timer.getQueueOffset();
+    Timers started = new Timers(timer, null);
     timer.setShouldRunningDequeue(true); // As a broker does that became a master.
     timer.start();
-    Thread.sleep((long) (seconds * 1000));
+    return started;
+  }
+
+  /** Stops it, and puts a {@code timer} line: whether it loaded, and how far it came. */
+  void stop(Answers answers) {
+    if (timer == null) {
+      answers.line("timer").put("error", refusal).send();
+      return;
+    }
     timer.shutdown();
     answers
         .line("timer")
@@ -43,9 +57,5 @@ final class Timers {
         .put("queueOffsetBefore", queueOffset)
         .put("queueOffset", timer.getQueueOffset())
         .send();
-  }
-
-  private static void refused(String error, Answers answers) {
-    answers.line("timer").put("error", error).send();
   }
 }
