@@ -11,6 +11,7 @@ import pytest
 
 from tests.interop.judging import toolchain
 from tests.interop.judging.judge import Judge
+from tests.support.machine.patience import patience_s
 from tests.support.material.allocations import GOLDEN, golden_groups, groups
 
 pytestmark = pytest.mark.interop
@@ -23,7 +24,9 @@ def test_s4_13_javas_classes_make_the_golden_table_anew(judge: Judge, tmp_path, 
     path.write_text("".join(json.dumps(group) + "\n" for group in asked))
     command = toolchain.command_line(toolchain.build(version), *toolchain.QUICK)
     command[-1] = "seglog.judge.Allocations"
-    done = subprocess.run([*command, path], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [*command, path], capture_output=True, text=True, check=True, timeout=patience_s(60)
+    )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     found = [
         {name: group[name] for name in ("rooms", "configured", "virtualNodes")} | answer

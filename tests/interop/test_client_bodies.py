@@ -13,6 +13,7 @@ from seglog.consumer.message_bodies import body_of, unwrap_all
 from seglog.storage.format.record import decode_message, inflate
 from tests.interop.judging import toolchain
 from tests.interop.judging.judge import Judge
+from tests.support.machine.patience import patience_s
 from tests.support.material.golden import extract
 from tests.support.material.log_records import iter_log
 
@@ -25,7 +26,9 @@ def ask_java(judge, tmp_path, questions):
     path.write_text("".join(json.dumps(question) + "\n" for question in questions))
     command = toolchain.command_line(toolchain.build(judge.version), *toolchain.QUICK)
     command[-1] = "seglog.judge.ClientBodies"
-    done = subprocess.run([*command, path], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [*command, path], capture_output=True, text=True, check=True, timeout=patience_s(60)
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

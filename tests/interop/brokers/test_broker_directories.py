@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from typing import Any
 
@@ -27,6 +26,7 @@ from seglog.storage.format.record.message import decode_message
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import Geometry
 from tests.interop.judging.wire import encode_answer
+from tests.support.machine.patience import wait_until
 from tests.support.material.config_files import read_config
 from tests.support.material.golden import config_names, extract
 from tests.support.material.stores import read_all
@@ -94,11 +94,9 @@ def bodies_in(broker, topic):
     return [message.body.decode() for message in read_all(broker.store, topic, 0)]
 
 
-def await_body(ask, topic, body, limit_s=15):
-    deadline = time.monotonic() + limit_s
-    while body not in (bodies := bodies_at(ask, topic)):
-        assert time.monotonic() < deadline, bodies
-        time.sleep(0.1)
+def await_body(ask, topic, body):
+    what = f"{body!r} in {topic}"
+    wait_until(lambda: body in bodies_at(ask, topic), what, idle_s=10, look_s=0.1)
 
 
 def delay_offsets(path):
@@ -210,11 +208,9 @@ def test_ours_goes_on_in_a_directory_that_a_java_broker_has_left(judge: Judge, t
     assert delivered == Counter(["m0", "m1", "m2", "minute", "hours"])
 
 
-def await_saved(path, text, limit_s=15):
-    deadline = time.monotonic() + limit_s
-    while not path.exists() or text not in path.read_text():
-        assert time.monotonic() < deadline, f"{path} was not saved"
-        time.sleep(0.1)
+def await_saved(path, text):
+    what = f"{text!r} in {path}"
+    wait_until(lambda: path.exists() and text in path.read_text(), what, idle_s=15, look_s=0.1)
 
 
 @pytest.mark.parametrize("name", config_names())

@@ -17,7 +17,8 @@ from typing import Protocol
 from seglog import ConsumeFrom, OrderlyConsumer
 from seglog.broker.broker import Broker
 from seglog.storage.format.record import Message
-from tests.support.machine.patience import patience_s
+from tests.support.machine.children import end, start
+from tests.support.machine.patience import join_thread
 from tests.support.recording import RecordingLink
 
 ROOT = Path(__file__).parents[3]
@@ -47,7 +48,7 @@ class MemberProcess:
 
     def __init__(self, name_servers: str, group: str, topic: str) -> None:
         self.seen: list[tuple[int, int]] = []
-        self._process = subprocess.Popen(
+        self._process = start(
             [sys.executable, "-m", __name__, name_servers, group, topic],
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -60,11 +61,8 @@ class MemberProcess:
     def crash(self) -> None:
         """Kills it."""
         self._process.kill()
-        self._process.wait()
-        self._reader.join(patience_s(10))
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        join_thread(self._reader)  # before its pipe is closed
+        end(self._process)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

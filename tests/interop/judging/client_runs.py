@@ -26,6 +26,7 @@ from tests.interop.judging import toolchain
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.places import BROKER_NAME, GEOMETRY
 from tests.support.listening import BrokerServer
+from tests.support.machine.children import end, start
 from tests.support.machine.patience import patience_s
 
 Outcome = dict[str, Any]
@@ -186,7 +187,7 @@ class ClientRun:
     def __init__(self, command: list[str], home: Path) -> None:
         self._complaints = home / "stderr"
         with self._complaints.open("w") as stderr:
-            self._process = subprocess.Popen(
+            self._process = start(
                 command,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -205,8 +206,7 @@ class ClientRun:
 
     def close(self) -> None:
         """Ends it however it goes."""
-        self._process.kill()
-        self._process.communicate()
+        end(self._process)
 
 
 def plain(value: Any) -> Any:

@@ -15,7 +15,8 @@ from typing import Any, Final, Self
 
 from tests.interop.judging import toolchain
 from tests.support.asks import wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.children import end, start
+from tests.support.machine.patience import join_thread
 
 _ANSWER_S: Final = 60
 _SAID_BYTES: Final = 3_000
@@ -67,7 +68,7 @@ class JavaWorker:
             main_class="seglog.clients.Worker",
         )
         with self._stderr.open("w") as stderr:
-            self._process = subprocess.Popen(
+            self._process = start(
                 [*command, name_server],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -118,11 +119,8 @@ class JavaWorker:
     def kill(self) -> None:
         """Ends it as ``kill -9`` does."""
         self._process.kill()
-        self._process.wait()
-        self._reader.join(patience_s(30))
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None and not pipe.closed:
-                pipe.close()
+        join_thread(self._reader, idle_s=30)  # before its pipe is closed
+        end(self._process)
 
     def _tell(self, *words: str) -> dict[str, Any]:
         """Gives an order, and returns the answer."""

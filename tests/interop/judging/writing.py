@@ -26,6 +26,8 @@ from tests.interop.judging.questions import (
     JavaMessages,
     Line,
 )
+from tests.support.machine.children import child
+from tests.support.machine.patience import wait_for_end
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 60
@@ -139,7 +141,7 @@ def write_store(
     """
     options = {"geometry": asdict(geometry), "record_crc": record_crc, "endless": killed_after > 0}
     command = [sys.executable, "-m", "tests.interop.judging.writer", str(path), json.dumps(options)]
-    with subprocess.Popen(
+    with child(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
         assert process.stdin is not None
@@ -151,7 +153,7 @@ def write_store(
         process.stdin.close()
         # What it acknowledged before the signal reached it counts; a line that the signal cut does not.
         lines += [json.loads(text) for text in process.stdout if text.endswith("\n")]
-        process.wait(LIMIT_S)
+        wait_for_end(process, idle_s=LIMIT_S)
     assert process.returncode == (-9 if killed or killed_after else 0)
     (ready,) = (line for line in lines if line["kind"] == "ready")
     return Written(

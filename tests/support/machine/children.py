@@ -5,14 +5,30 @@ What a call runs to its end is `subprocess.run` with a limit from :mod:`tests.su
 
 from __future__ import annotations
 
+import atexit
 import subprocess
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Words: TypeAlias = Sequence[str | Path]
 Process: TypeAlias = subprocess.Popen[Any]
+
+_STARTED: Final[weakref.WeakSet[Process]] = weakref.WeakSet()
+
+
+def start(words: Words, **options: Any) -> Process:
+    """Starts a process for an owner that calls :func:`end`; otherwise it ends with this process.
+
+    Args:
+        words: The command.
+        options: Those of ``subprocess.Popen``.
+    """
+    process: Process = subprocess.Popen([str(word) for word in words], **options)
+    _STARTED.add(process)
+    return process
 
 
 @contextmanager
@@ -23,7 +39,7 @@ def child(words: Words, **options: Any) -> Iterator[Process]:
         words: The command.
         options: Those of ``subprocess.Popen``.
     """
-    process: Process = subprocess.Popen([str(word) for word in words], **options)
+    process = start(words, **options)
     try:
         yield process
     finally:
@@ -41,3 +57,10 @@ def end(process: Process) -> None:
                 pipe.close()
             except BrokenPipeError:  # what was written last was for a process that has ended
                 continue
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_STARTED):
+        if process.poll() is None:
+            end(process)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.support.machine.children import child
+
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _EVERY_S: Final = 0.002
 _FIELD: Final = "RssAnon:"
@@ -50,13 +52,12 @@ def measure(arguments: Sequence[str], output: Path) -> Measured:
     begun = time.monotonic()
     most = 0
     with output.open("wb") as stream:
-        process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=_ROOT, stdout=stream, stderr=subprocess.STDOUT
-        )
-        status = Path(f"/proc/{process.pid}/status")
-        while process.poll() is None:
-            most = max(most, _anonymous_bytes(status))
-            time.sleep(_EVERY_S)
+        words = [sys.executable, *arguments]
+        with child(words, cwd=_ROOT, stdout=stream, stderr=subprocess.STDOUT) as process:
+            status = Path(f"/proc/{process.pid}/status")
+            while process.poll() is None:
+                most = max(most, _anonymous_bytes(status))
+                time.sleep(_EVERY_S)
     elapsed_s = time.monotonic() - begun
     return Measured(process.returncode, most, elapsed_s, output.read_text("utf-8", "replace"))
 
