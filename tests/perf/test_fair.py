@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 from typing_extensions import override
 
-from perf.contestants.python_peer import LMDB
+from perf.__main__ import main
+from perf.contestants.python_peer import LMDB, SQLITE
 from perf.contestants.warm import warm_up
 from perf.figures.aims import SHOWN, cast
 from perf.figures.machine import commit_of, interpreter_build
@@ -23,9 +24,8 @@ from perf.plan.pace import Cost, cost, fitting
 from perf.sampling.flusher import Flusher
 from perf.sampling.memory import make_ready
 from perf.sampling.rounds import _sample
-from tests.perf.test_perf import ROUNDS, perf, run_of
-from tests.support.machine.kernels import native
-from tests.support.machine.patience import patience_s
+from tests.perf.test_perf import ROUNDS, run_of
+from tests.support.machine.patience import patience_s, wait_for_event
 
 FIGURES = Budget(4)
 
@@ -61,7 +61,7 @@ def test_files_are_synced_again_and_again_also_where_some_vanish(tmp_path):
 
     (tmp_path / "gone").write_bytes(b"y" * 500)
     with Seen(tmp_path, 0.01):
-        assert turns.wait(patience_s(10))
+        wait_for_event(turns)
     assert sizes[0] == 1500
     assert set(sizes[1:]) == {1000}
 
@@ -88,8 +88,9 @@ def test_who_leaves_nothing_to_flush_where_figures_are_wanted_has_no_figure(tmp_
     assert _sample(Elsewhere(), CASE["loop-128"], FIGURES, tmp_path).operations == 1
 
 
-def test_a_python_peer_is_flushed_and_measured_as_long_as_was_asked_for(tmp_path):
-    sample = _sample(LMDB, CASE["put-128"], Budget(4, sample_s=1.0), tmp_path)
+@pytest.mark.parametrize("peer", [SQLITE, pytest.param(LMDB, marks=pytest.mark.campaign)])
+def test_a_python_peer_is_flushed_and_measured_as_long_as_was_asked_for(tmp_path, peer):
+    sample = _sample(peer, CASE["put-128"], Budget(4, sample_s=1.0), tmp_path)
     assert 1 <= sample.wall_s < patience_s(3)
 
 
@@ -131,35 +132,11 @@ def test_rows_that_are_shown_have_whom_their_aims_name_and_nobody_else():
     assert len(named) == 17
 
 
-def test_command_takes_the_rows_that_are_shown_with_those_whom_they_name(tmp_path):
-    file = tmp_path / "R.json"
-    done = perf("--shown", "--size", "0.1", "--only", "python", "lmdb", "--cases", "put-128", "batch-*",
-                "--json", str(file))  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stderr.splitlines() if "1/1" in line]
-    assert [line.split(":")[0] for line in lines] == [
-        "put-128 1/1",
-        "batch-128-256 1/1",
-        "batch-1024-256 1/1",
-    ]
-    assert [("python" in line, "lmdb" in line) for line in lines] == [(True, False)] + [(False, True)] * 2
-
-
-def test_command_says_how_long_it_takes_before_it_starts(tmp_path):
-    native()
-    done = perf("--shown", "--only", "native", "--cases", "random-loop", "--rounds", "1", "--minutes", "0.1",
-                "--json", str(tmp_path / "R.json"))  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    said = done.stderr.splitlines()[0]
-    assert said.startswith("1 cases, 1 rounds, samples of ")
-    assert said.endswith(": this takes about 0 minutes")
-    assert "A sample of reads or writes is " in (tmp_path / "R.md").read_text()
-
-
 @pytest.mark.parametrize("wrong", [("--sample-s", "0.5"), ("--sample-s", "nan"), ("--minutes", "0")])
-def test_times_that_show_nothing_are_refused(wrong):
-    refused = perf(*wrong)
-    assert (refused.returncode, "--sample-s must be 1 or more" in refused.stderr) == (2, True)
+def test_times_that_show_nothing_are_refused(wrong, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(wrong)
+    assert "--sample-s must be 1 or more" in capsys.readouterr().err
 
 
 def test_each_row_says_of_which_commit_it_is_and_older_rows_how_they_were_measured():
@@ -201,8 +178,3 @@ def test_interpreter_says_how_it_was_built(monkeypatch):
     assert interpreter_build().endswith(", --enable-optimizations, --with-lto")
     monkeypatch.setattr("sysconfig.get_config_var", lambda _name: "'--prefix=/--with-lto-x'")
     assert interpreter_build().endswith(", no --enable-optimizations, no --with-lto")
-
-
-def test_harness_leaves_no_directory(tmp_path):
-    done = perf("--size", "0.1", "--only", "sqlite", "--cases", "put-128", "--dir", str(tmp_path))
-    assert (done.returncode, list(tmp_path.iterdir())) == (0, [])

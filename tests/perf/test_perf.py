@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
+from perf import bench_views
 from perf.contestants.process import anonymous_bytes
 from perf.figures.aims import AIMS, Aim, Measure
 from perf.figures.machine import Machine
@@ -17,7 +17,6 @@ from perf.figures.report import to_markdown
 from perf.figures.results import Results, Round, Run, load, save
 from perf.figures.sample import Sample, SanityError
 from perf.figures.spread import Spread, figures, ratios
-from perf.logs.lmdb_log import LmdbLog
 from perf.logs.seglog_log import SeglogLog
 from perf.logs.sqlite_log import SqliteLog
 from perf.plan.bodies import bodies_of
@@ -29,8 +28,6 @@ from perf.workloads.size import count_bytes, write_some
 from perf.workloads.writes import write
 from tests.support.machine.kernels import native
 from tests.support.machine.patience import patience_s
-from tests.support.machine.spark_here import need_spark
-from tests.support.narrow import not_none
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Budget(0.2)
@@ -128,10 +125,14 @@ def test_ragged_bodies_are_as_long_as_the_case_says():
     assert sum(sizes) / len(sizes) == pytest.approx(case.body_bytes, rel=0.01)
 
 
-@pytest.mark.parametrize("kind", [SeglogLog, LmdbLog, SqliteLog])
+@pytest.mark.parametrize("kind", [SeglogLog, SqliteLog])
 @pytest.mark.parametrize("name", ["put-128", "put-128-usual", "batch-ragged-32", "sync-1"])
 def test_log_runs_the_writes(kind, name, tmp_path):
-    log = kind(tmp_path, CASE[name], sync=name == "sync-1")
+    run_writes(kind, name, tmp_path)
+
+
+def run_writes(kind, name, folder):
+    log = kind(folder, CASE[name], sync=name == "sync-1")
     try:
         assert write(log, CASE[name], TINY).operations > 0
     finally:
@@ -145,14 +146,17 @@ def test_log_runs_the_writes(kind, name, tmp_path):
             SeglogLog,
             ["view-1", "pull-1", "view-4", "pull-4", "loop-128", "random-view", "random-copy", "random-loop"],
         ),
-        (LmdbLog, ["view-1", "pull-1", "loop-128", "random-view", "random-copy", "random-loop"]),
         (SqliteLog, ["pull-1", "loop-128", "random-copy", "random-loop"]),
     ],
 )
 def test_log_runs_the_reads(kind, names, tmp_path):
+    run_reads(kind, names, tmp_path)
+
+
+def run_reads(kind, names, folder):
     for name in names:
-        (tmp_path / name).mkdir()
-        log = kind(tmp_path / name, CASE[name], sync=False)
+        (folder / name).mkdir()
+        log = kind(folder / name, CASE[name], sync=False)
         try:
             assert read(log, CASE[name], TINY).operations > 0
         finally:
@@ -199,50 +203,11 @@ def test_bytes_used_are_those_that_say_something(tmp_path):
         count_bytes(tmp_path, budget.size_messages + 1)
 
 
-def test_anonymous_memory_of_a_process_is_seen():
-    with subprocess.Popen(
-        [sys.executable, "-c", "held = b'x' * (40 << 20); print(1, flush=True); input()"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    ) as child:  # fmt: skip
-        not_none(child.stdout).readline()
-        assert 40 << 20 < anonymous_bytes(child.pid) < 80 << 20
-        child.communicate(b"\n")
-
-
-def test_command_measures_writes_and_goes_on_where_it_stopped(tmp_path):
-    file = tmp_path / "R.json"
-    ours = ["--size", "0.1", "--only", "python", "lmdb", "--json", str(file)]
-    done = perf(*ours, "--cases", "put-128", "sur*")
-    assert (done.returncode, done.stderr.count("1/1")) == (0, 2)
-    found = json.loads(file.read_text())["runs"]
-    assert list(found) == ["put-128", "survey"]
-    assert set(found["put-128"]["rounds"][0]["samples"]) == {"python", "lmdb"}
-    assert len(found["put-128"]["rounds"][0]["load"]) == 2
-    again = perf(*ours, "--cases", "put-128", "latency", "--missing")
-    assert (again.returncode, again.stderr.count("1/1")) == (0, 1)
-    assert list(json.loads(file.read_text())["runs"]) == ["put-128", "latency", "survey"]
-    assert "](R.svg)" in (tmp_path / "R.md").read_text()
-    assert ">put, 128 B, bare</text>" in (tmp_path / "R.svg").read_text()
-    tables = (tmp_path / "R.md").read_text()
-    assert perf("--report", "--json", str(file)).returncode == 0
-    assert (tmp_path / "R.md").read_text() == tables
-
-
-@pytest.mark.parametrize("name", ["together", "flight-512", "memory", "reopen", "size-bare"])
-def test_what_only_a_store_can_do_is_measured(name, tmp_path):
-    done = perf("--size", "0.1", "--only", "python", "--cases", name, "--json", str(tmp_path / "R.json"))
-    assert done.returncode == 0, done.stderr
-    (taken,) = json.loads((tmp_path / "R.json").read_text())["runs"][name]["rounds"]
-    sample = Sample(**taken["samples"]["python"])
-    assert [column for column in CASE[name].columns if sample.figure(column) is None] == []
-
-
-def test_starts_are_measured(tmp_path):
-    native()
-    done = perf("--size", "0.1", "--only", "native", "--cases", "start", "--json", str(tmp_path / "R.json"))
-    assert done.returncode == 0, done.stderr
-    (taken,) = json.loads((tmp_path / "R.json").read_text())["runs"]["start"]["rounds"]
-    assert taken["samples"]["native"]["figures"]["help_ms"] > 0
+def test_anonymous_memory_of_a_process_is_seen(start_child):
+    words = [sys.executable, "-c", "held = b'x' * (40 << 20); print(1, flush=True); input()"]
+    process = start_child(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    assert 40 << 20 < anonymous_bytes(process.pid) < 80 << 20
 
 
 def test_unknown_case_is_named_with_those_there_are():
@@ -264,9 +229,10 @@ def test_views_of_a_queue_are_measured_and_checked(tmp_path):
     assert written == "# A queue as numpy, and verifying by seals\n" + done.stdout
 
 
-def test_views_refuse_sizes_that_show_nothing():
-    refused = perf("--size", "0.001", module="perf.bench_views")
-    assert (refused.returncode, "--size must be" in refused.stderr) == (2, True)
+def test_views_refuse_sizes_that_show_nothing(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        bench_views.main(["--size", "0.001"])
+    assert "--size must be" in capsys.readouterr().err
 
 
 def test_kernels_are_measured_side_by_side(tmp_path):
@@ -277,54 +243,3 @@ def test_kernels_are_measured_side_by_side(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("| 1024 B, usual, ") == 2
     assert (tmp_path / "R.md").read_text() == "# Native kernels beside Python\n" + done.stdout
-
-
-@pytest.mark.spark
-def test_spark_jobs_are_measured_beside_the_kernel(tmp_path):
-    need_spark()
-    done = perf(
-        "--size", "0.01", "--rounds", "1", "--folder", str(tmp_path), "--write", str(tmp_path / "R.md"),
-        "--jobs", "audit", "read", "compact", module="perf.bench_spark",
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = [line.split(" | ")[0] for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert {"| kernel", "| audit", "| read", "| compact", "| binaryFile"} <= set(rows)
-    assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
-
-
-@pytest.mark.spark
-def test_memory_of_spark_jobs_is_measured_by_messages(tmp_path):
-    need_spark()
-    done = perf(
-        "--messages", "1000", "--groups", "3", "--folder", str(tmp_path), "--write",
-        str(tmp_path / "R.md"), module="perf.bench_spark_driver",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
-    jobs = ("reconcile", "compact", "archive", "restore")
-    assert [row[:2] for row in rows[2:]] == [[job, "1,000"] for job in jobs]
-    assert all(10 < int(row[2].removesuffix(" MiB")) < 400 for row in rows[2:])
-    assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
-
-
-def test_a_check_is_measured_beside_the_kernel_and_keeps_below_200_mib(tmp_path):
-    native()
-    sizes = ("--size", "0.02", "--rounds", "1", "--directory", str(tmp_path))
-    done = perf(*sizes, "--write", str(tmp_path / "R.md"), module="perf.bench_check")
-    assert (done.returncode, done.stderr) == (0, "")
-    *_, keyed, plain = done.stdout.splitlines()
-    assert keyed.startswith("| three keys, ")
-    assert plain.startswith("| no keys, ")
-    assert all(float(row.split(" | ")[-1].split(" ")[0]) < 200 for row in (keyed, plain))
-    assert [path.name for path in tmp_path.iterdir()] == ["R.md"]
-    assert (tmp_path / "R.md").read_text() == "# A check beside the bare verify kernel\n" + done.stdout
-
-
-def test_waiting_for_a_message_is_measured_with_and_without_a_broker(tmp_path):
-    files = ("--dir", str(tmp_path), "--write", str(tmp_path / "R.md"), "--json", str(tmp_path / "R.json"))
-    done = perf("--rounds", "100", *files, module="perf.bench_pull_latency")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "R.md").read_text() == "# How soon a held pull has its message\n" + done.stdout
-    ways = json.loads((tmp_path / "R.json").read_text())["ways"]
-    assert len(ways) == 7
-    assert all(0 < way["p50_us"] <= way["p90_us"] <= way["p99_us"] <= way["max_us"] for way in ways)

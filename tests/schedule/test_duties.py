@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 from typing_extensions import override
@@ -12,8 +13,7 @@ from seglog.clock import SystemClock, VirtualClock
 from seglog.errors import FullError, InvalidArgumentError
 from seglog.schedule.duties import RETRY_MS, Duties, Duty
 from seglog.testing import VirtualBroker
-
-PATIENCE_S = 10
+from tests.support.machine.patience import wait_until
 
 
 class Every(Duty):
@@ -119,7 +119,7 @@ def test_a_thread_goes_on_after_a_turn_that_failed_in_any_way(caplog, monkeypatc
     duties.start()
     try:
         for _ in range(3):
-            assert duty.done.acquire(timeout=PATIENCE_S)
+            wait_until(partial(duty.done.acquire, blocking=False), look_s=0.001)
     finally:
         duties.stop()
     assert caplog.text.count("KeyError: 'k'") == 2
@@ -156,7 +156,7 @@ def test_a_thread_has_its_turn_as_soon_as_it_is_woken():
             with duty.bell:
                 duty.work += 1
             duty.wake()
-            assert duty.done.acquire(timeout=PATIENCE_S)
+            wait_until(partial(duty.done.acquire, blocking=False), look_s=0.001)
     finally:
         duties.stop()
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from seglog.clock import SystemClock, VirtualClock
 from seglog.schedule import Duties, Timers
 from seglog.schedule.timers import MIN_CANCELLED
+from tests.support.machine.patience import wait_for_event
 
-PATIENCE_S = 10
 DELAYS = st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=30)
 
 
@@ -83,7 +83,7 @@ def test_on_real_time_an_earlier_one_wakes_the_thread_that_sleeps_for_a_later_on
     try:
         timers.after(3_600_000, print)
         timers.after(1, called.set)
-        assert called.wait(PATIENCE_S)
+        wait_for_event(called)
     finally:
         duties.stop()
 
@@ -141,9 +141,9 @@ def test_on_real_time_one_of_the_end_of_time_keeps_nothing_from_being_called():
     try:
         timers.after(float("inf"), first.clear)
         timers.after(20, first.set)
-        assert first.wait(PATIENCE_S)
+        wait_for_event(first)
         timers.after(20, second.set)  # after the thread has slept for centuries
-        assert second.wait(PATIENCE_S)
+        wait_for_event(second)
     finally:
         duties.stop()
     assert len(timers) == 2

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine.patience import patience_s
+
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60
 
@@ -78,7 +80,7 @@ def run(*arguments, cwd):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=patience_s(TIMEOUT_S),
     )
 
 

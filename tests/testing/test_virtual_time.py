@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from functools import partial
 from itertools import accumulate
 
@@ -21,7 +20,7 @@ from seglog.storage.files.files import DiskUsage, RealFiles
 from seglog.testing import VirtualBroker
 from tests.support.brokers import pull, records_body, send_delayed
 from tests.support.counted_calls import counted_calls
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, wait_until
 from tests.support.material.golden import tree_digest
 
 START_MS = 1_700_000_000_000
@@ -162,10 +161,9 @@ def test_a_held_pull_of_another_thread_waits_for_the_one_that_moves_time(tmp_pat
         ask = partial(pull, broker, "T", 1, flags=HOLD, suspend_timeout_ms=15_000)
         thread = threading.Thread(target=lambda: answers.append(ask()))
         thread.start()
-        while broker.offsets.pulled("cg", "T", 0) is None:
-            time.sleep(0.001)
+        wait_until(lambda: broker.offsets.pulled("cg", "T", 0) is not None, "the pull is held", look_s=0.001)
         send_delayed(broker, 0, b"soon")
-        thread.join(patience_s(10))
+        join_thread(thread)
         assert answers[0].code is ResponseCode.SUCCESS
         assert broker.clock.now_ms() == START_MS
 
