@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +24,7 @@ def test_thirteen_things_are_shown_and_each_for_this_client():
         assert {"python kafka-python", "python aiokafka", "java"} & set(languages)
 
 
-@pytest.mark.parametrize("page", ["clients.md", "server.md"])
+@pytest.mark.parametrize("page", ["clients.md", "server.md"])  # test_readme.py runs the tests of server.md
 def test_what_a_page_shows_of_this_package_runs(tmp_path, page):
     blocks = [
         block for block in fenced_blocks((PAGE.parent / page).read_text()) if block.language == "python"
@@ -40,21 +39,3 @@ def test_what_a_page_shows_of_this_package_runs(tmp_path, page):
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-
-
-@pytest.mark.parametrize("page", ["server.md", "pytest.md"])
-def test_tests_of_a_page_pass(tmp_path, page):
-    blocks = [b for b in fenced_blocks((PAGE.parent / page).read_text()) if b.language == "python test"]
-    assert blocks
-    (tmp_path / "test_page.py").write_text("\n".join(block.text for block in blocks))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "seglog.pytest_plugin", "test_page.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=patience_s(120),
-        check=False,
-        # An installed seglog would bring the plugin once more.
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(PAGE.parents[1])},
-    )
-    assert done.returncode == 0, done.stdout

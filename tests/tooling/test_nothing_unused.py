@@ -94,14 +94,12 @@ def dotted_name(module: Path) -> str:
 
 def words_of(node: ast.AST) -> Iterator[str]:
     """Yields every name that code uses, and every word of its strings but docstrings."""
-    passed_over = {
-        id(one.body[0].value)
-        for one in ast.walk(node)
-        if isinstance(one, ast.Module | Definition) and one.body and isinstance(one.body[0], ast.Expr)
-    }
-    passed_over |= {id(name) for names in lists_of_names(node) for name in ast.walk(names)}
+    passed_over = {id(name) for names in lists_of_names(node) for name in ast.walk(names)}
     for one in ast.walk(node):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+        if isinstance(one, ast.Module | Definition):  # its docstring comes behind it
+            if one.body and isinstance(one.body[0], ast.Expr):
+                passed_over.add(id(one.body[0].value))
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
             yield one.id
         elif isinstance(one, ast.Attribute):
             yield one.attr
@@ -140,21 +138,21 @@ def name_of(target: ast.expr) -> str:
 
 def exported_by(tree: ast.Module) -> set[str]:
     """Returns what ``__all__`` names, and the module itself does not use."""
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return {str(name) for names in lists_of_names(tree) for name in ast.literal_eval(names)} - used
+    listed = {str(name) for names in lists_of_names(tree) for name in ast.literal_eval(names)}
+    return listed - {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if listed else set()
 
 
 def taken_by(tree: ast.Module) -> Iterator[str]:
     """Yields the dotted names that a module imports, and those that it reaches through an imported module."""
-    bound = {}
+    bound, reached = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            reached.add((node.value.id, node.attr))
     exported = exported_by(tree)
     yield from (dotted for name, dotted in bound.items() if name not in exported)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in bound:
-            yield f"{bound[node.value.id]}.{node.attr}"
+    yield from (f"{bound[name]}.{attribute}" for name, attribute in reached if name in bound)
 
 
 def is_exempt(one: Defined, in_kernels: str) -> bool:
@@ -174,19 +172,22 @@ def test_what_the_package_defines_it_uses():
     trees = {path: ast.parse(path.read_text()) for path in [*modules, *tools]}
     rooms = [dotted_name(path) for path in modules if exported_by(trees[path])]
     own = {path: Counter(words_of(tree)) for path, tree in trees.items()}
-    everywhere = sum(own.values(), Counter[str]())
+    everywhere: Counter[str] = Counter()
+    for words in own.values():
+        everywhere.update(words)
     taken = {name for tree in trees.values() for name in taken_by(tree)}
     in_kernels = "".join(path.read_text() for path in sorted(KERNELS.glob("*.[ch]")))
     unused = []
     for one in (one for path in modules for one in defined_in(path, trees[path])):
-        inside = Counter(words_of(one.node))[one.name]
         dotted = dotted_name(one.module)
-        exports = [f"{room}.{one.name}" for room in rooms if dotted.startswith(f"{room}.")]
         if one.owner:
-            is_used = everywhere[one.name] > inside
+            # What other modules mention is mentioned outside of the definition, which need not be walked.
+            is_used = everywhere[one.name] > own[one.module][one.name]
         else:
-            is_used = own[one.module][one.name] > inside
-            is_used = is_used or not taken.isdisjoint([f"{dotted}.{one.name}", *exports])
+            exports = [f"{room}.{one.name}" for room in rooms if dotted.startswith(f"{room}.")]
+            is_used = not taken.isdisjoint([f"{dotted}.{one.name}", *exports])
+        if not is_used:
+            is_used = own[one.module][one.name] > Counter(words_of(one.node))[one.name]
         if not is_used and not is_exempt(one, in_kernels):
             unused.append(f"{one.module.relative_to(ROOT)}: {one.owner or one.name}.{one.name}")
     assert not unused, "\n".join(["use it, or move it to tests/support:", *unused])

@@ -56,7 +56,7 @@ FINDINGS = {
     "7: the API shows itself": [
         "test_errors.py::test_a_traceback_ends_with_the_advice_and_with_notes_that_were_added",
         "storage/directory/test_small.py",
-        "tooling/test_readme.py::test_python_of_a_page_runs_in_the_order_of_reading_in_one_folder_twice",
+        "tooling/test_readme.py::test_python_of_a_page_runs_in_the_order_of_reading_in_one_folder",
         "test_reprs.py::test_every_public_class_shows_more_than_its_address_in_memory",
         "storage/reads/test_get_async.py::test_a_get_waits_for_a_put_of_another_task",
         "storage/reads/test_follow.py::test_all_that_is_there_comes_in_order_and_then_it_ends",

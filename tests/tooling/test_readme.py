@@ -1,10 +1,12 @@
 """What the README and the pages for users show works: Python runs, commands run, make targets exist.
 
-Python blocks run each in a process and folder of its own, and all of a page one after another in one folder,
-twice; those that are tests (`python test`) with pytest. Commands of `sh` and `console` blocks of a section
-run in order in one folder, so that one may read what an earlier one wrote. A block whose fence says more than
-the language, such as `sh not-tested`, is left alone. The reader is someone with a broker: `~/store`, where
-RocketMQ keeps its files unless told otherwise, is a real store.
+Python blocks of a page run once, one after another in one folder, each in a process of its own; in the
+campaign they do so twice, and each runs in a folder of its own besides. Those that are tests (`python test`)
+run with pytest, all in one process. Commands of `sh` and `console` blocks of a section run in order in one
+folder, so that one may read what an earlier one wrote; what starts Spark runs in the campaign, and the gate
+makes sure that its names and options exist. A block whose fence says more than the language, such as
+`sh not-tested`, is left alone. The reader is someone with a broker: `~/store`, where RocketMQ keeps its files
+unless told otherwise, is a real store.
 """
 
 from __future__ import annotations
@@ -17,11 +19,15 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
+from seglog.cli.main import commands
 from tests.support.machine.patience import patience_s
 from tests.support.machine.spark_here import need_spark
 from tests.support.material.golden import extract
+from tests.support.rows import every_row
+from tests.support.scale import is_gate
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -101,10 +107,12 @@ def dialogue_parts() -> list[tuple[str, str]]:
     return [(block.where, part.strip("\n")) for block in blocks for part in block.text.split("\n...\n")]
 
 
-@pytest.mark.parametrize(("where", "part"), dialogue_parts())
-def test_what_a_dialogue_shows_was_said(where, part):
+def test_what_a_dialogue_shows_was_said():
     said = [file.read_text() for file in (ROOT / "tests" / "dialogues").glob("*.txt")]
-    assert any(f"{part}\n" in text for text in said), where
+    unsaid = [
+        f"{where}:\n{part}" for where, part in dialogue_parts() if not any(f"{part}\n" in one for one in said)
+    ]
+    assert unsaid == []
 
 
 def test_the_readme_shows_dialogues():
@@ -113,11 +121,11 @@ def test_the_readme_shows_dialogues():
     assert pages.count("repair.md") >= 3
 
 
-@pytest.fixture
-def home(tmp_path):
-    """Returns the home and working folder of the reader, with the store of a broker in it."""
-    extract("roll", tmp_path).rename(tmp_path / "store")
-    return tmp_path
+def make_home(folder: Path) -> Path:
+    """Makes the home and working folder of the reader, with the store of a broker in it; returns it."""
+    folder.mkdir()
+    extract("roll", folder).rename(folder / "store")
+    return folder
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -126,13 +134,13 @@ def environment(home: Path) -> dict[str, str]:
     return kept | {"HOME": str(home), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"}
 
 
-def check(arguments: list[str] | str, cwd: Path, where: str) -> None:
+def check(arguments: list[str] | str, cwd: Path, where: str, **variables: str) -> None:
     """Runs what a page shows; a failure names the line."""
     done = subprocess.run(
         arguments,
         check=False,
         cwd=cwd,
-        env=environment(cwd),
+        env=environment(cwd) | variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -159,47 +167,112 @@ def test_readme_shows_only_commands_that_are_tested_here():
     assert not strange, "neither run nor known here; mark the block, or teach this test"
 
 
+def run_block(block: Block, folder: Path) -> None:
+    """Runs a block of Python, with the numbers of its lines in the page."""
+    (folder / "example.py").write_text("\n" * (block.line - 1) + block.text)
+    check([sys.executable, "example.py"], folder, block.where)
+
+
+def test_python_of_a_page_runs_in_the_order_of_reading_in_one_folder(tmp_path):
+    with every_row() as row:
+        for page in ("README.md", "embedded.md", "store.md"):
+            blocks = [block for block in blocks_of("python") if block.page == page]
+            folder = make_home(tmp_path / page)
+            for block in blocks * (1 if is_gate() else 2):
+                with row(block.where):
+                    run_block(block, folder)
+
+
+@pytest.mark.campaign
 @pytest.mark.parametrize("block", blocks_of("python"), ids=lambda block: block.where)
-def test_python_of_the_readme_runs(block, home):
+def test_a_block_of_python_needs_none_before_it(block, tmp_path):
     if "seglog.spark" in block.text:
         need_spark()
-    (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
-    check([sys.executable, "example.py"], home, block.where)
+    run_block(block, make_home(tmp_path / "home"))
 
 
-@pytest.mark.parametrize("page", ["README.md", "embedded.md", "store.md"])
-def test_python_of_a_page_runs_in_the_order_of_reading_in_one_folder_twice(page, home):
-    blocks = [block for block in blocks_of("python") if block.page == page]
-    for block in blocks * 2:
-        (home / "example.py").write_text("\n" * (block.line - 1) + block.text)
-        check([sys.executable, "example.py"], home, block.where)
+def test_blocks_that_are_tests_pass(tmp_path):
+    home = make_home(tmp_path / "home")
+    blocks = blocks_of("python test")
+    assert [block.page for block in blocks].count("README.md") == 1
+    for block in blocks:
+        name = f"test_{block.page.removesuffix('.md')}_{block.line}.py"
+        (home / name).write_text("\n" * (block.line - 1) + block.text)
+    # What follows builds on what stands above it.
+    for page in (ROOT / "docs" / "server.md", ROOT / "docs" / "pytest.md"):
+        texts = [block.text for block in fenced_blocks(page.read_text()) if block.language == "python test"]
+        assert texts
+        (home / f"test_{page.stem}.py").write_text("\n".join(texts))
+    # An installed seglog would bring its plugin once more.
+    command = [sys.executable, "-m", "pytest", "-p", "seglog.pytest_plugin", "-p", "no:cacheprovider"]
+    variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    check(command, home, "tests of pages", **variables)
 
 
-@pytest.mark.parametrize("block", blocks_of("python test"), ids=lambda block: block.where)
-def test_tests_of_the_readme_pass(block, home, monkeypatch):
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # an installed seglog would bring it once more
-    (home / "test_example.py").write_text("\n" * (block.line - 1) + block.text)
-    command = [sys.executable, "-m", "pytest", "-p", "seglog.pytest_plugin", "test_example.py"]
-    check(command, home, block.where)
+def test_make_targets_of_the_readme_exist():
+    with every_row() as row:
+        for block, command in shell_commands():
+            if command.startswith("make"):
+                with row(command):
+                    check(["make", "--dry-run", *shlex.split(command)[1:]], ROOT, block.where)
 
 
-def test_the_readme_shows_a_test():
-    assert [block.page for block in blocks_of("python test")].count("README.md") == 1
+OF_SPARK = [section for section in seglog_commands() if section.startswith("SPARK.md")]
+OF_ENGINE = [section for section in seglog_commands() if section not in OF_SPARK]
 
 
-@pytest.mark.parametrize(
-    "command", [command for _, command in shell_commands() if command.startswith("make")] or ["make help"]
-)
-def test_make_targets_of_the_readme_exist(command):
-    check(["make", "--dry-run", *shlex.split(command)[1:]], ROOT, command)
+def test_seglog_commands_of_the_readme_run(tmp_path):
+    with every_row() as row:
+        for section in OF_ENGINE:
+            home = make_home(tmp_path / section)
+            for line, command in seglog_commands()[section]:
+                with row(section, line, command):
+                    check(command, home, command)
 
 
-@pytest.mark.parametrize("section", seglog_commands())
-def test_seglog_commands_of_the_readme_run(section, home):
-    if any(command.startswith("seglog spark") for _line, command in seglog_commands()[section]):
-        need_spark()
+@pytest.mark.campaign
+@pytest.mark.parametrize("section", OF_SPARK)
+def test_commands_of_spark_run(section, tmp_path):
+    need_spark()
+    home = make_home(tmp_path / "home")
     for line, command in seglog_commands()[section]:
+        assert command.startswith("seglog spark")
         check(command, home, f"{section}, line {line}: {command}")
+
+
+def test_commands_of_spark_have_options_that_there_are():
+    shown = [(line, command) for section in OF_SPARK for line, command in seglog_commands()[section]]
+    assert len(shown) >= 5
+    with every_row() as row:
+        for line, command in shown:
+            with row("SPARK.md", line, command):
+                parse(shlex.split(command)[1:])
+
+
+def parse(words: list[str]) -> None:
+    """Parses a command line as the command does, and runs nothing."""
+    command: click.Command | None = commands
+    context = click.Context(commands, info_name="seglog")
+    while isinstance(command, click.Group):
+        name, *words = words
+        command = command.get_command(context, name)
+        assert command is not None, name
+    assert command is not None
+    command.make_context(command.name, words, parent=context)
+
+
+def test_python_of_spark_imports_names_that_there_are():
+    recipes = fenced_blocks((ROOT / "docs" / "recipes.md").read_text())
+    texts = [block.text for block in (*blocks_of("python"), *recipes) if block.language == "python"]
+    texts += [path.read_text() for path in sorted((ROOT / "examples").glob("*spark*.py"))]
+    lines = {
+        line for text in texts for line in re.findall(r"^(?:from|import) .*seglog.*", text, re.MULTILINE)
+    }
+    assert "from seglog.spark.session import local_session" in lines
+    with every_row() as row:
+        for line in sorted(lines):
+            with row(line):
+                exec(line, {})
 
 
 def test_blocks_are_found_with_language_and_line():

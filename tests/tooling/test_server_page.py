@@ -16,6 +16,7 @@ import pytest
 
 from seglog.cli.serving import serve
 from seglog.server.listening import is_loopback
+from tests.support.machine.patience import patience_s
 from tests.tooling.test_readme import fenced_blocks
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "server.md"
@@ -69,7 +70,7 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=patience_s(60),
     )
     about = [line for line in done.stderr.splitlines() if path.name in line]
     assert about == []

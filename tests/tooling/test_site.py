@@ -1,6 +1,7 @@
 """The site has every page and every public name; links that work in the repository work in it.
 
-``make site`` builds it, strictly, in CI.
+``make site`` builds it, strictly, in CI. What loads the modules of tools/site needs the extra ``docs``, which
+the campaign installs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ SHOWN = [
 
 def load(name):
     """Returns a module of tools/site, which mkdocs loads by its path as well."""
-    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
     return SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "site" / f"{name}.py")))
 
 
@@ -41,6 +41,7 @@ def test_every_page_is_in_the_navigation_once():
     assert [page for page in pages if NAV.count(page) != 1] == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("page", "link", "in_site"),
     [
@@ -64,6 +65,7 @@ def test_a_link_of_the_repository_becomes_one_of_the_site(page, link, in_site):
     assert found == f"see [it]({in_site}), not `[it]({link})`\n"
 
 
+@pytest.mark.campaign
 def test_a_fence_keeps_only_its_language_and_lists_within_lists_are_indented_by_four():
     page = SimpleNamespace(file=SimpleNamespace(src_uri="store.md"))
     source = "- a\n  - b\n\n```python test\n  - c\n```\n"
@@ -71,6 +73,7 @@ def test_a_fence_keeps_only_its_language_and_lists_within_lists_are_indented_by_
     assert found == "- a\n    - b\n\n```python\n  - c\n```\n"
 
 
+@pytest.mark.campaign
 def test_roles_of_docstrings_are_shown_as_code():
     plain = load("roles").plain
     assert plain("A :class:`~seglog.storage.store.MessageStore` or :data:`X`.") == "A `MessageStore` or `X`."

@@ -131,20 +131,22 @@ def raw_calls(source):
     ]
 
 
-MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+def sources():
+    """Yields each module of the package with its text."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), path.read_text()
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_store_is_reached_through_its_root_only(module):
-    calls = raw_calls((PACKAGE / module).read_text())
-    if module in SEAM or module in OWN:
-        assert calls, f"{module} needs no exception any more"
-    else:
-        assert not calls, f"{module} takes a path to the system: use the files of a StoreRoot"
+def test_a_store_is_reached_through_its_root_only():
+    found = {module: calls for module, source in sources() if (calls := raw_calls(source))}
+    excepted = SEAM.keys() | OWN.keys()
+    beside = {module: calls for module, calls in found.items() if module not in excepted}
+    assert beside == {}, "these take a path to the system: use the files of a StoreRoot"
+    assert excepted - found.keys() == set(), "these need no exception any more"
 
 
 def test_files_by_any_path_are_those_of_the_seam_or_of_no_store():
-    users = {module for module in MODULES if "RealFiles(" in (PACKAGE / module).read_text()}
+    users = {module for module, source in sources() if "RealFiles(" in source}
     assert users - SEAM.keys() == OF_USERS.keys()
 
 

@@ -17,7 +17,7 @@ LONG_TESTS: Final = (
     "tests/crash/",
     "tests/perf/",
     "tests/hostile/",
-    "tests/tooling/test_recipes.py",
+    "tests/tooling/test_examples.py",
 )
 """What takes a minute and more, the longest first."""
 
