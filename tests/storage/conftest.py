@@ -30,7 +30,9 @@ class Folders:
 
 
 @pytest.fixture(scope="module")
-def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
+def module_folders(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Folders]:
     """Folders for all tests of a module; they are in memory where those of a test are (``tmp_path``)."""
     is_asked = request.config.getoption("in_memory") and not request.node.get_closest_marker("on_disk")
     memory = in_memory(request.node.nodeid) if is_asked else None

@@ -27,8 +27,8 @@ both_kinds = pytest.mark.parametrize(("folder", "layout"), [BATCH, LMQ], ids=["b
 
 
 @pytest.fixture(scope="module")
-def written(folders):
-    root = folders.mktemp("mixed")
+def written(module_folders):
+    root = module_folders.mktemp("mixed")
     fill_mixed(root, 140)
     return root
 

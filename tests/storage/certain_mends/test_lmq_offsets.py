@@ -17,8 +17,8 @@ LOG = f"commitlog/{0:020d}"
 
 
 @pytest.fixture(scope="module")
-def whole(folders):
-    root = folders.mktemp("whole") / "store"
+def whole(module_folders):
+    root = module_folders.mktemp("whole") / "store"
     with MessageStore.open(
         root,
         record_crc=False,

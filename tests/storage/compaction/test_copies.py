@@ -21,14 +21,14 @@ LOG, QUEUE = "compaction/compactionLog/C/0", "compaction/compactionCq/C/0"
 
 
 @pytest.fixture(scope="module", params=[compacted, compacted_once], ids=["never compacted", "compacted"])
-def whole(request, folders):
-    return request.param(folders.mktemp("whole") / "store")
+def whole(request, module_folders):
+    return request.param(module_folders.mktemp("whole") / "store")
 
 
 @pytest.fixture(scope="module", params=[compacted, compacted_once], ids=["never compacted", "compacted"])
-def without_front(request, folders):
+def without_front(request, module_folders):
     """A store of which retention took the first file of the commit log, and no more than that."""
-    root = request.param(folders.mktemp("cut") / "store")
+    root = request.param(module_folders.mktemp("cut") / "store")
     (root / "commitlog" / f"{0:020d}").unlink()
     MessageStore.open(root, clock=new_clock()).close()
     return root

@@ -39,9 +39,9 @@ DAMAGES = {
 
 
 @pytest.fixture(scope="module", params=["the log's front is gone", "the log is whole", "compacted"])
-def whole(request, folders):
+def whole(request, module_folders):
     make = compacted_once if request.param == "compacted" else compacted
-    root = make(folders.mktemp("whole") / request.param)
+    root = make(module_folders.mktemp("whole") / request.param)
     if request.param == "the log's front is gone":
         (root / "commitlog" / f"{0:020d}").unlink()
         MessageStore.open(root, clock=new_clock()).close()

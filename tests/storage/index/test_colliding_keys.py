@@ -70,16 +70,16 @@ def put_keys(path, keys, geometry, *, step_ms=0):
 
 
 @pytest.fixture(scope="module")
-def one_slot(folders):
+def one_slot(module_folders):
     keys = ["first"] * 32 + [f"k{number}" for number in range(COUNT)] + ["last"] * 32
-    return put_keys(folders.mktemp("slot") / "store", keys, IndexGeometry(1, 2 * COUNT))
+    return put_keys(module_folders.mktemp("slot") / "store", keys, IndexGeometry(1, 2 * COUNT))
 
 
 @pytest.fixture(scope="module")
-def one_hash(folders):
+def one_hash(module_folders):
     keys = [colliding(number) for number in range(COUNT)]
     assert len({key_hash(f"T#{key}") for key in keys}) == 1
-    return put_keys(folders.mktemp("hash") / "store", keys, IndexGeometry(1000, 2 * COUNT))
+    return put_keys(module_folders.mktemp("hash") / "store", keys, IndexGeometry(1000, 2 * COUNT))
 
 
 def reads_of(path, key):

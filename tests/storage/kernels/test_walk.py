@@ -177,8 +177,8 @@ SEGMENT_BYTES = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def segment(folders):
-    root = folders.mktemp("store")
+def segment(module_folders):
+    root = module_folders.mktemp("store")
     with MessageStore.open(root, segment_size_bytes=SEGMENT_BYTES) as store:
         for number in range(3):
             store.put("T", bytes(2000), keys=f"k{number}")

@@ -36,8 +36,8 @@ COUNT = 100
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["crc", "no crc"])
-def original(request, folders):
-    folder = folders.mktemp("original")
+def original(request, module_folders):
+    folder = module_folders.mktemp("original")
     with MessageStore.open(folder / "store", clock=new_clock(), record_crc=request.param, **SMALL) as store:
         puts = [store.put("T", b"%d " % slot + bytes(range(60)), tags="A") for slot in range(COUNT)]
         root = copy_store(store.path, folder / "killed")

@@ -28,9 +28,9 @@ COUNT = 30
 
 
 @pytest.fixture(scope="module")
-def original(folders):
+def original(module_folders):
     """A store of which messages 4, 5 and 7 lie in holes, and 20 to 29 behind the end of the log."""
-    folder = folders.mktemp("original")
+    folder = module_folders.mktemp("original")
     with MessageStore.open(folder / "store", clock=new_clock(), **SMALL) as store:
         puts = [
             store.put("T", b"%d " % slot + bytes(60), tags="A" if slot % 2 else "B") for slot in range(COUNT)

@@ -34,11 +34,11 @@ def upper(times_ms, moment_ms, first=0):
 
 
 @pytest.fixture(scope="module")
-def runs(folders):
+def runs(module_folders):
     """35 messages over four queue files with runs of equal times across their edges."""
     times_ms = [0] + [10] * 12 + [20, 30, 30, 30] + [40] * 8 + [50, 60, 70] + [80] * 7
     clock = VirtualClock(BEGIN)
-    with MessageStore.open(folders.mktemp("runs") / "store", clock=clock, **SMALL) as store:
+    with MessageStore.open(module_folders.mktemp("runs") / "store", clock=clock, **SMALL) as store:
         put_at(store, clock, times_ms)
         yield store, times_ms
 

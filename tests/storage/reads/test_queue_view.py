@@ -358,8 +358,8 @@ def test_units_that_lie_lead_nowhere(shared_log, lies, is_shared):
 
 
 @pytest.fixture(scope="module")
-def shared_log(folders):
-    with mixed_store(folders.mktemp("log")) as store:
+def shared_log(module_folders):
+    with mixed_store(module_folders.mktemp("log")) as store:
         yield (
             store._core.log,
             store.max_phy_offset,

@@ -54,8 +54,8 @@ def numbers(store: MessageStore, queue_id: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def original(folders):
-    path = folders.mktemp("fast") / "store"
+def original(module_folders):
+    path = module_folders.mktemp("fast") / "store"
     with opened(path, **SIZES) as store:
         put_many(store, COUNT)
     return path

@@ -37,8 +37,8 @@ def made(folder, *, record_crc, recovery_step_bytes=0):
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "record CRC"])
-def whole(request, folders):
-    return made(folders.mktemp("whole"), record_crc=request.param)
+def whole(request, module_folders):
+    return made(module_folders.mktemp("whole"), record_crc=request.param)
 
 
 @pytest.fixture

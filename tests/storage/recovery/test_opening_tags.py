@@ -31,8 +31,8 @@ TAGGED = b"TAGS\x01Tag%d\x02"
 
 
 @pytest.fixture(scope="module")
-def whole(folders):
-    root = folders.mktemp("whole") / "store"
+def whole(module_folders):
+    root = module_folders.mktemp("whole") / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL, **SMALL_INDEX) as store:
         for number in range(COUNT):
             store.put("T", b"body %d" % number, tags=f"Tag{number}", keys=f"key-{number}")

@@ -30,8 +30,8 @@ FIRST = f"{0:020d}"
 
 
 @pytest.fixture(scope="module")
-def original(folders):
-    folder = folders.mktemp("original")
+def original(module_folders):
+    folder = module_folders.mktemp("original")
     with MessageStore.open(folder / "store", clock=new_clock(), **SMALL) as store:
         puts = [store.put("T", b"%d " % slot + bytes(range(60))) for slot in ALL]
         root = copy_store(store.path, folder / "killed")

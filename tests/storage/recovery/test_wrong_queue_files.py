@@ -60,8 +60,8 @@ class Intact:
 
 
 @pytest.fixture(scope="module", params=["own", "idxroll", "roll"])
-def intact(request, folders):
-    return Intact(request.param, folders.mktemp("intact"))
+def intact(request, module_folders):
+    return Intact(request.param, module_folders.mktemp("intact"))
 
 
 def repaired(root):

@@ -23,8 +23,8 @@ COUNT = 100
 
 
 @pytest.fixture(scope="module")
-def original(folders):
-    folder = folders.mktemp("original")
+def original(module_folders):
+    folder = module_folders.mktemp("original")
     with MessageStore.open(folder / "store", clock=new_clock(), **SMALL) as store:
         puts = [store.put("T", b"%d " % slot + bytes(range(60))) for slot in range(COUNT)]
         root = copy_store(store.path, folder / "killed")

@@ -44,8 +44,8 @@ def a_sealer(path, flushed=3 * SEGMENT_BYTES, files=None, clock=None, first=0):
 
 
 @pytest.fixture(scope="module")
-def original(folders):
-    path = folders.mktemp("sealer") / "store"
+def original(module_folders):
+    path = module_folders.mktemp("sealer") / "store"
     fill(path, _MESSAGES, VirtualClock())
     return path
 

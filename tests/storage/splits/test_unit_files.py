@@ -30,8 +30,8 @@ def write_queue(root, contents, topic="T"):
     st.integers(0, 40),
     st.integers(0, 20),
 )
-def test_any_run_of_slots_reads_as_in_the_whole_queue(folders, contents, first_slot, count):
-    root = folders.mktemp("store")
+def test_any_run_of_slots_reads_as_in_the_whole_queue(module_folders, contents, first_slot, count):
+    root = module_folders.mktemp("store")
     write_queue(root, contents)
     units = UnitFiles(RealFiles(), root, FILE_BYTES).read("T", 0, first_slot, count)
     (queue,) = list_queues(RealFiles(), root)

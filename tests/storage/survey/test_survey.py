@@ -26,8 +26,8 @@ NOW_MS = new_clock().now_ms()
 
 
 @pytest.fixture(scope="module")
-def original(folders):
-    root = folders.mktemp("original") / "store"
+def original(module_folders):
+    root = module_folders.mktemp("original") / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL, **SMALL_INDEX) as store:
         fill(store, 40)
     (root / "config").mkdir()

@@ -51,8 +51,8 @@ DAMAGES = {
 
 
 @pytest.fixture(scope="module", params=[-YEAR_MS, YEAR_MS, -1], ids=["back", "forward", "a little back"])
-def original(request, folders):
-    folder = folders.mktemp("original")
+def original(request, module_folders):
+    folder = module_folders.mktemp("original")
     clock = new_clock()
     with MessageStore.open(folder / "store", clock=clock, **SMALL) as store:
         puts = []

@@ -39,8 +39,8 @@ SIZES = compaction_sizes(10_000, 1000)
 
 
 @pytest.fixture(scope="module")
-def stores(folders):
-    folder = folders.mktemp("compaction")
+def stores(module_folders):
+    folder = module_folders.mktemp("compaction")
     unpack(ARCHIVE, folder)
     return folder
 

@@ -53,8 +53,8 @@ reads = st.tuples(
     lives,
     st.integers(0, 1 << 20),
 )
-def test_both_ways_of_reading_find_the_same(folders, reader, puts, questions, life, place):
-    root = folders.mktemp("store") / "store"
+def test_both_ways_of_reading_find_the_same(module_folders, reader, puts, questions, life, place):
+    root = module_folders.mktemp("store") / "store"
     step_bytes = 0 if life == "damaged" else 2000
     store = MessageStore.open(root, **SMALL, **SMALL_INDEX, clock=new_clock(), recovery_step_bytes=step_bytes)
     for number, message in enumerate(puts):
@@ -389,8 +389,8 @@ def test_a_reader_finds_what_came_since_it_looked_ahead(tmp_path):
     lives,
     st.data(),
 )
-def test_a_message_is_found_by_its_place_in_both_ways(folders, puts, life, data):
-    root = folders.mktemp("store") / "store"
+def test_a_message_is_found_by_its_place_in_both_ways(module_folders, puts, life, data):
+    root = module_folders.mktemp("store") / "store"
     step_bytes = 0 if life == "damaged" else 2000
     store = MessageStore.open(root, **SMALL, **SMALL_INDEX, clock=new_clock(), recovery_step_bytes=step_bytes)
     places = [put(store, number, *message) for number, message in enumerate(puts)]
