@@ -17,10 +17,11 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import body_fields, client_line, differences, java_lines, served_lines
 from tests.interop.judging.questions import SMALL_GEOMETRY, JavaHost, JavaMessages, Probe
 from tests.interop.judging.writing import append_here, store_options
+from tests.support.scale import is_gate
 
 pytestmark = pytest.mark.interop
 
-ROUND_TRIPS = 3
+ROUND_TRIPS = 2 if is_gate() else 3
 V6 = JavaHost("1050::5:600:300c:326b", 50_001)
 LONG_TOPICS = ("t" * 127, "t" * 128, "%RETRY%" + "g" * 200)
 ATTRIBUTES = {

@@ -32,6 +32,7 @@ BY_JAVA = [
 @pytest.mark.parametrize("record_crc", CRCS)
 @pytest.mark.parametrize("killed", ENDINGS)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.sampled(4)
 def test_real_store_serves_it_appends_and_hands_it_back(judge: Judge, tmp_path, geometry, killed, record_crc):
     written = write_store(tmp_path, geometry, killed=killed, record_crc=record_crc)
 

@@ -18,6 +18,11 @@ LONG_TESTS: Final = (
     "tests/perf/",
     "tests/hostile/",
     "tests/tooling/test_examples.py",
+    "tests/interop/brokers/test_broker_alike.py",
+    "tests/interop/clients/test_java_clients.py",
+    "tests/interop/test_timers.py",
+    "tests/interop/repaired/",
+    "tests/interop/clients/",
 )
 """What takes a minute and more, the longest first."""
 
