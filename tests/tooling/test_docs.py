@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -62,18 +63,34 @@ def copy(tmp_path):
     return Path(shutil.copy(ROOT / "tools" / "render-docs", tmp_path / "tools"))
 
 
-def render(copy):
+@pytest.fixture
+def run_here(copy, capsys, monkeypatch):
+    """Returns what runs the copy in this process, for its exit code and what it says of a failure."""
+
+    def run_with(*words):
+        monkeypatch.setattr(sys, "argv", [str(copy), *words])
+        try:
+            runpy.run_path(str(copy), run_name="__main__")
+        except SystemExit as ended:
+            return ended.code, capsys.readouterr().err
+        except ValueError as error:
+            return 1, str(error)
+        raise AssertionError("it has not ended by an exit code")
+
+    return run_with
+
+
+def render(copy, run_here):
     (copy.parents[1] / "seglog" / "storage" / "kernels").mkdir(parents=True)
-    done = run(sys.executable, copy, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
-    assert (done.returncode, done.stderr) == (0, "")
+    assert run_here() == (0, "")
     return (copy.parents[1] / "docs" / "BEHAVIOURS.md").read_text()
 
 
-def test_a_stale_page_is_named(copy):
-    done = run(sys.executable, copy, "--check", cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
-    assert done.returncode == 1
-    assert "docs/FORMAT.md is out of date; run: make docs" in done.stderr
-    assert "layout.h is out of date" in done.stderr
+def test_a_stale_page_is_named(run_here):
+    code, said = run_here("--check")
+    assert code == 1
+    assert "docs/FORMAT.md is out of date; run: make docs" in said
+    assert "layout.h is out of date" in said
 
 
 TESTS = "def test_s2_05_a(): ...\n\nclass X:\n    async def test_S2_05_b(self): ...\n"
@@ -86,12 +103,14 @@ TESTS = "def test_s2_05_a(): ...\n\nclass X:\n    async def test_S2_05_b(self): 
         (('works = ""\n[part]\nS2-05 = "no c"', 'works = "S2-05"\n[part]'), "works", "1 work, 0 are"),
     ],
 )
-def test_every_behaviour_is_listed_with_its_state_and_the_tests_that_name_it(copy, edit, state, counts):
+def test_every_behaviour_is_listed_with_its_state_and_the_tests_that_name_it(
+    copy, run_here, edit, state, counts
+):
     tests = copy.parents[1] / "tests"
     (tests / "test_x.py").write_text(TESTS)
     states = tests / "behaviour_states.toml"
     states.write_text(states.read_text().replace(*edit))
-    page = render(copy)
+    page = render(copy, run_here)
     rows = {line[2:7]: line for line in page.splitlines() if line.startswith("| S")}
     assert len(rows) == 210
     named = "`tests/test_x.py::test_s2_05_a`<br>`tests/test_x.py::test_S2_05_b`"
@@ -117,11 +136,11 @@ def test_every_behaviour_is_listed_with_its_state_and_the_tests_that_name_it(cop
         ("behaviours.md", "| S2-05 | a | b | broker | c |\n" * 2, "S2-05 is in tests/behaviours.md twice"),
     ],
 )
-def test_a_list_of_behaviours_that_is_wrong_is_not_made(copy, file, text, complaint):
+def test_a_list_of_behaviours_that_is_wrong_is_not_made(copy, run_here, file, text, complaint):
     (copy.parents[1] / "tests" / file).write_text(text)
-    done = run(sys.executable, copy, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
-    assert done.returncode != 0
-    assert complaint in done.stderr
+    code, said = run_here()
+    assert code != 0
+    assert complaint in said
 
 
 def test_the_header_compiles_without_a_warning(tmp_path):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -30,23 +29,43 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """Returns those of all headings of a page."""
     lines = FENCE.sub("", page.read_text()).splitlines()
     return {anchor(line.lstrip("#")) for line in lines if line.startswith("#")}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_a_page_lead_somewhere(page: Path):
-    wrong = []
-    for target in LINK.findall(without_code(page.read_text())):
-        if re.match(r"[a-z]+:", target):
-            continue
-        name, _, part = target.partition("#")
-        file = page.parent / name if name else page
-        if not file.exists() or (part and part not in anchors(file)):
-            wrong.append(target)
+def is_wrong(target: str, page: Path) -> bool:
+    """Returns whether a link of a page to a file, or to a heading in one, leads nowhere."""
+    if re.match(r"[a-z]+:", target):
+        return False
+    name, _, part = target.partition("#")
+    file = page.parent / name if name else page
+    return not file.exists() or (part != "" and part not in anchors(file))
+
+
+def test_links_of_a_page_lead_somewhere():
+    wrong = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in LINK.findall(without_code(page.read_text()))
+        if is_wrong(target, page)
+    ]
     assert wrong == []
+
+
+def test_a_link_that_leads_nowhere_is_wrong():
+    targets = (
+        "nothing.md",
+        "README.md#nothing",
+        "#nothing",
+        "README.md",
+        "README.md#set-up",
+        "#set-up",
+        "https:a",
+    )
+    assert [is_wrong(target, ROOT / "README.md") for target in targets] == [True] * 3 + [False] * 4
 
 
 def test_pages_are_found_and_headings_named_as_github_does():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,7 @@ def own_waits(source: str) -> dict[str, list[str]]:
     return Finder(ast.parse(source)).found
 
 
+@cache
 def waits_of_tests() -> dict[str, dict[str, list[str]]]:
     """Returns the same of all modules of tests that have something."""
     found = {}

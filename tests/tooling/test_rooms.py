@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -26,22 +25,34 @@ LONG = {
 }
 
 
-def module_name(path: Path, root: Path = ROOT) -> str:
-    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def modules(root: Path = ROOT) -> dict[str, Path]:
-    return {module_name(path, root): path for path in sorted((root / "seglog").rglob("*.py"))}
-
-
-MODULES = modules()
+MODULES = {module_name(path): path for path in sorted((ROOT / "seglog").rglob("*.py"))}
 PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
 
 
+@cache
+def statements() -> dict[str, list[ast.Import | ast.ImportFrom]]:
+    """Returns the imports of each module, wherever in it they stand; each is parsed once.
+
+    Not made on import: each process that runs tests collects all.
+    """
+    return {
+        name: [
+            node
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        for name, path in MODULES.items()
+    }
+
+
 def imports_of(name: str) -> set[str]:
-    """Returns the modules of the package that a module imports, wherever in it the import stands."""
+    """Returns the modules of the package that a module imports."""
     found = set()
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    for node in statements()[name]:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "seglog":
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
@@ -53,7 +64,7 @@ def imports_of(name: str) -> set[str]:
 
 @cache
 def all_imports() -> dict[str, set[str]]:
-    """Returns what each module imports; not made on import: each process that runs tests collects all."""
+    """Returns what each module imports."""
     return {name: imports_of(name) for name in MODULES}
 
 
@@ -94,14 +105,13 @@ def test_every_module_stands_in_the_room_that_lists_it():
         ("broker/broker.py", "client"),
     ],
 )
-def test_a_module_in_another_room_is_named(tmp_path, module, to):
-    shutil.copytree(
-        ROOT / "seglog", tmp_path / "seglog", ignore=shutil.ignore_patterns("*.so", "__pycache__")
-    )
-    source = tmp_path / "seglog" / module
-    shutil.move(source, tmp_path / "seglog" / to / source.name)
-    wrong = misplaced(ROOMS, modules(tmp_path))
-    room = module_name(source, tmp_path).rpartition(".")[0]
+def test_a_module_in_another_room_is_named(module, to):
+    source = ROOT / "seglog" / module
+    moved = ROOT / "seglog" / to / source.name
+    known = {name: path for name, path in MODULES.items() if path != source} | {module_name(moved): moved}
+    assert len(known) == len(MODULES)
+    wrong = misplaced(ROOMS, known)
+    room = module_name(source).rpartition(".")[0]
     assert f"{room} lists {source.stem}, which is not there" in wrong
     assert f"seglog.{to.replace('/', '.')} does not list {source.stem}" in wrong
 
@@ -155,6 +165,7 @@ def test_other_top_rooms_import_from_a_room_not_from_a_module_in_it():
     assert deep == []
 
 
+@cache
 def exported(package: str) -> set[str]:
     """Returns the names that a package imports as themselves, or has in ``__all__``."""
     names: set[str] = set()
@@ -183,8 +194,8 @@ def test_no_room_exports_another_thing_by_the_name_of_a_module_in_it():
 
 def test_a_room_exports_what_other_top_rooms_use_and_nothing_else():
     used: dict[str, set[str]] = {}
-    for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for name, nodes in statements().items():
+        for node in nodes:
             if not isinstance(node, ast.ImportFrom) or node.module not in PACKAGES or name == "seglog":
                 continue
             if top_of(node.module) != top_of(name):
