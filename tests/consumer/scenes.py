@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.machine.patience import patience_s
+from tests.support.scale import chance, is_gate
 
 ROOT: Final = Path(__file__).parents[2]
 _DRIVER: Final = """
@@ -47,6 +48,11 @@ class Ended:
     code: int
     out: str
     said: str
+
+
+def variants(choices: Sequence[str], *names: object) -> Sequence[str]:
+    """Returns all choices, but the gate's one of each commit."""
+    return [chance(*names).choice(choices)] if is_gate() else choices
 
 
 def play(script: str, rows: Sequence[Sequence[object]], folder: Path, *options: str) -> list[Ended]:

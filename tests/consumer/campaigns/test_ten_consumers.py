@@ -310,6 +310,7 @@ def broker(tmp_path: Path, clock: JumpingClock) -> Iterator[Broker]:
         yield opened
 
 
+@pytest.mark.sampled(1)
 @KINDS
 def test_ten_consumers_that_join_leave_crash_hang_and_raise(
     broker: Broker, clock: JumpingClock, kind: Any, caplog: pytest.LogCaptureFixture

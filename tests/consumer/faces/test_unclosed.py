@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 
 from seglog import AsyncPushConsumer, Broker, Message, Producer
-from tests.consumer.scenes import play
+from tests.consumer.scenes import play, variants
 from tests.support.consumers import until_idle_in_loop
 from tests.support.machine.patience import wait_until_in_loop
 from tests.support.rows import every_row
@@ -76,8 +76,8 @@ def scene(*words):
 ROWS = [
     *(
         (kind, how)
-        for kind in ("AsyncPushConsumer", "AsyncOrderlyConsumer")
         for how in ("sleeps", "quick", "plain")
+        for kind in variants(("AsyncPushConsumer", "AsyncOrderlyConsumer"), "unclosed", how)
     ),
     ("AsyncLitePullConsumer", "polled"),
 ]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.consumer.scenes import Ended, play
+from tests.consumer.scenes import Ended, play, variants
 from tests.support.machine.patience import patience_s
 from tests.support.rows import every_row
 
@@ -99,7 +99,8 @@ HOWS = {"return": 0, "exit": 7, "raise": 1, "multiprocessing": 0, "preexec_fn": 
 
 
 def test_a_child_of_a_listener_gets_no_message_and_both_end(tmp_path: Path):
-    rows = [(kind, how, "local") for kind in ("PushConsumer", "OrderlyConsumer") for how in HOWS]
+    kinds = ("PushConsumer", "OrderlyConsumer")
+    rows = [(kind, how, "local") for how in HOWS for kind in variants(kinds, "forks", how)]
     with every_row() as row:
         for number, ((kind, how, _where), ended) in enumerate(zip(rows, run(tmp_path, rows), strict=True)):
             with row(kind, how):
@@ -112,7 +113,7 @@ def test_a_child_of_a_listener_gets_no_message_and_both_end(tmp_path: Path):
 
 def test_it_is_so_of_listeners_of_other_kinds_and_over_a_connection(tmp_path: Path):
     kinds = ("PushConsumer traced", "PushConsumer awaited", "OrderlyConsumer awaited")
-    rows = [(kind, how, "remote") for kind in kinds for how in ("return", "exit")]
+    rows = [(kind, how, "remote") for kind in kinds for how in variants(("return", "exit"), "forks", kind)]
     with every_row() as row:
         for number, ((kind, how, _where), ended) in enumerate(zip(rows, run(tmp_path, rows), strict=True)):
             with row(kind, how):
