@@ -20,7 +20,7 @@ from tests.support.damage.broker_damage import (
     sealed,
 )
 from tests.support.damage.treatment import treated, whole
-from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
+from tests.support.material.stores import SMALL, SMALL_INDEX, MakeStore, new_clock
 from tests.support.rows import every_row
 
 WHOLE = (own, plain, sealed, mixed, compacted, compacted_once, real)
@@ -35,7 +35,9 @@ def test_undamaged_these_stores_are_clean():
 
 
 def test_damage_has_a_code_and_nothing_is_written():
-    usual = {make: {finding.code for finding in check_store(whole(make)).findings} for make in WHOLE}
+    usual: dict[MakeStore, set[str]] = {
+        make: {finding.code for finding in check_store(whole(make)).findings} for make in WHOLE
+    }
     with every_row() as row:
         for name, (make, _damage, expected) in DAMAGES.items():
             with row(name):
