@@ -78,8 +78,6 @@ SMALL: Final[Lengths] = {"segment_size_bytes": SEGMENT_BYTES, "queue_file_size_b
 
 MakeStore: TypeAlias = Callable[[Path], Path]
 """Makes a store in a folder that does not exist, and returns the folder."""
-Stores: TypeAlias = Callable[[MakeStore], Path]
-"""Returns the store of a maker, made once for all tests of a module."""
 Served = dict[tuple[str, int], list[Message]]
 
 
