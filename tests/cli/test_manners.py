@@ -22,7 +22,7 @@ from seglog.errors import Ending
 from seglog.storage.store import MessageStore
 from tests.support.command_line import Seglog
 from tests.support.command_line.screen import on_screen
-from tests.support.hostile.bases import Base, everyday
+from tests.support.hostile.bases import base
 from tests.support.hostile.commands import Subject, command_paths, words_of
 from tests.support.material import golden
 from tests.support.material.stores import SMALL, SMALL_INDEX, fill
@@ -71,14 +71,16 @@ def _options_of(name: str) -> dict[str, click.Parameter]:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory):
-    return Base.of(everyday(tmp_path_factory.mktemp("everyday") / "store"))
+def everyday():
+    return base("everyday")
 
 
 @pytest.fixture
-def subject(base, tmp_path):
-    root = shutil.copytree(base.root, tmp_path / "store", symlinks=True)
-    return Subject(root, tmp_path, base.topic, base.group, base.key, base.message_id, base.half_id)
+def subject(everyday, tmp_path):
+    root = shutil.copytree(everyday.root, tmp_path / "store", symlinks=True)
+    return Subject(
+        root, tmp_path, everyday.topic, everyday.group, everyday.key, everyday.message_id, everyday.half_id
+    )
 
 
 def _words(name: str, subject: Subject, seglog: Seglog) -> list[str]:

@@ -14,6 +14,7 @@ from seglog.cli.main import commands
 from seglog.storage.store import MessageStore
 from tests.support.damage.broker_damage import compacted_once, mixed, table
 from tests.support.damage.packs import entries_of, plant_pack
+from tests.support.machine.shared import once
 from tests.support.material import golden
 from tests.support.material.stores import QUEUE_FILE_BYTES, SEGMENT_BYTES, SMALL_INDEX, fill, new_clock
 
@@ -128,6 +129,15 @@ BASES: Final[dict[str, Callable[[Path], Path]]] = {
     "compacted": compacted_once,
     "broker": broker,
 }
+
+
+def base(name: str) -> Base:
+    """Returns a store that trials start from, made once for all processes of a run: for reading only.
+
+    Args:
+        name: One of ``BASES``.
+    """
+    return Base.of(once(f"hostile {name}", lambda folder: BASES[name](folder / "store")) / "store")
 
 
 def _run(*words: object) -> None:

@@ -79,7 +79,7 @@ def run_piece(number: int) -> list[Trial]:
     in_memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else None) as made:
         folder = Path(made)
-        bases = make_bases(folder / "bases")
+        bases = make_bases()
         wanted = islice(cases(), number * EACH, (number + 1) * EACH)
         return [try_store(bases, folder / "trial", one.seed, one.kinds, one.commands) for one in wanted]
 
@@ -98,7 +98,7 @@ def run_once(number: int, results: Path) -> list[Trial]:
 def run_seed(seed: int, folder: Path) -> Trial:
     """Runs one store again, in an empty folder."""
     one = next(islice(cases(), seed, seed + 1))
-    return try_store(make_bases(folder / "bases"), folder / "trial", one.seed, one.kinds, one.commands)
+    return try_store(make_bases(), folder / "trial", one.seed, one.kinds, one.commands)
 
 
 def table(trials: Iterable[Trial]) -> str:

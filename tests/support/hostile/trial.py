@@ -28,7 +28,7 @@ from typing import Final
 
 from seglog.cli.main import commands
 from seglog.errors import Ending, error_classes
-from tests.support.hostile.bases import BASES, EXPORTED, Base
+from tests.support.hostile.bases import BASES, EXPORTED, Base, base
 from tests.support.hostile.commands import ALL, READING, Subject, command_paths, words_of
 from tests.support.hostile.kinds import KINDS, damage
 from tests.support.hostile.watching import Watch
@@ -80,14 +80,10 @@ class Said:
     peak_bytes: int = 0
 
 
-def make_bases(folder: Path) -> dict[str, Base]:
-    """Makes every store that trials start from."""
+def make_bases() -> dict[str, Base]:
+    """Returns every store that trials start from."""
     warm_up()
-    made = {}
-    for name, make in BASES.items():
-        (folder / name).mkdir(parents=True)
-        made[name] = Base.of(make(folder / name / "store"))
-    return made
+    return {name: base(name) for name in BASES}
 
 
 def warm_up() -> None:
@@ -97,14 +93,14 @@ def warm_up() -> None:
         import_module(name)
 
 
-def subject_of(base: Base, folder: Path) -> Subject:
+def subject_of(start: Base, folder: Path) -> Subject:
     """Copies a store into a folder, with a place for what commands write elsewhere."""
     aside, store = folder / "aside", folder / "store"
     aside.mkdir()
-    rows = base.root.parent / EXPORTED
+    rows = start.root.parent / EXPORTED
     (aside / EXPORTED).write_bytes(rows.read_bytes() if rows.exists() else b"{}\n")
-    shutil.copytree(base.root, store, symlinks=True)
-    return Subject(store, aside, base.topic, base.group, base.key, base.message_id, base.half_id)
+    shutil.copytree(start.root, store, symlinks=True)
+    return Subject(store, aside, start.topic, start.group, start.key, start.message_id, start.half_id)
 
 
 def try_store(bases: dict[str, Base], folder: Path, seed: int, kinds: list[str], names: list[str]) -> Trial:
@@ -118,14 +114,13 @@ def try_store(bases: dict[str, Base], folder: Path, seed: int, kinds: list[str],
         names: The commands, keys of ``commands.ALL``.
     """
     dice = random.Random(seed)
-    base = bases[KINDS[kinds[0]].base]
     folder.mkdir(parents=True)
     outside = folder / "outside"
     (outside / "folder").mkdir(parents=True)
     (outside / "canary").write_bytes(b"mine, all of it\n" * 300)
     (outside / "folder" / "canary").write_bytes(b"mine as well")
     os.mkfifo(outside / "pipe")
-    subject = subject_of(base, folder)
+    subject = subject_of(bases[KINDS[kinds[0]].base], folder)
     store = subject.store
     done = [damage(dice, KINDS[kind], store, outside) for kind in kinds]
     before = dict(_surroundings(folder))
@@ -158,12 +153,13 @@ def _surroundings(folder: Path) -> Iterator[tuple[str, object]]:
 
 def run_on_sound_store(folder: Path) -> dict[str, Said]:
     """Runs every command alone on a sound store of its own; returns what each said."""
-    base = make_bases(folder / "bases")["everyday"]
+    warm_up()
+    sound = base("everyday")
     said = {}
     for number, name in enumerate(ALL):
         place = folder / str(number)
         place.mkdir()
-        said[name] = run_forked(subject_of(base, place), [name])
+        said[name] = run_forked(subject_of(sound, place), [name])
     return said
 
 
