@@ -14,7 +14,7 @@ from seglog.remoting.later import Deferred
 from seglog.server.limits import ServerLimits
 from tests.support.connections import WireEnd
 from tests.support.listening import LOOPBACK, BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_for_result
 
 
 @pytest.fixture
@@ -69,4 +69,4 @@ def held_back(server: BrokerServer) -> Iterator[None]:
 
 def ask(client: WireEnd, request: Request, **options: Any) -> Response:
     """Returns the answer to a request."""
-    return client.ask(request, 60_000).wait(patience_s(30))
+    return wait_for_result(client.ask(request, 60_000), idle_s=30)

@@ -16,7 +16,7 @@ from seglog.remoting.later import Deferred
 from seglog.remoting.topics import MAX_QUEUES
 from tests.server.frames import answers, bytes_of
 from tests.support.listening import BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_for_result
 
 STATS = Request(RequestCode.GET_TOPIC_STATS_INFO, TopicHeader("T"))
 
@@ -38,7 +38,7 @@ def test_all_queues_of_a_topic_are_listed_without_the_loop(serve, dial):
 
     answer = server.broker.answer(STATS)
     assert isinstance(answer, Deferred)
-    found = answer.wait(patience_s(60))
+    found = wait_for_result(answer, idle_s=60)
     begun_s = time.thread_time()
     codec.answer(Asked(1, STATS), found)
     to_write_s = time.thread_time() - begun_s

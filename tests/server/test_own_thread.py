@@ -13,7 +13,7 @@ from seglog import AsyncServer, Broker, Listener, Producer, Server
 from seglog.broker.settings import BrokerConfig
 from seglog.errors import InvalidArgumentError, SeglogError
 from seglog.remoting.codes import RequestCode
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread
 
 
 class Hooked:
@@ -73,7 +73,7 @@ def test_a_server_is_not_closed_by_the_thread_that_serves(hooked):
 def test_that_thread_may_have_another_one_close_it(hooked):
     closing = threading.Thread(target=hooked.server.close)
     assert met_by(hooked, closing.start) is None
-    closing.join(patience_s(30))
+    join_thread(closing, idle_s=30)
     assert not closing.is_alive()
 
 

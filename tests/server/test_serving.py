@@ -27,7 +27,7 @@ from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of
 from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to, wait_until
 from tests.support.listening import LOOPBACK
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_result
 
 RUNNING_INFO = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"locked":true}}}'
 
@@ -96,7 +96,7 @@ def test_a_held_pull_is_answered_when_a_message_comes_from_another_connection(se
     held = consumer.ask(pull_from("T", 1, 60_000), 60_000)
     wait_until(lambda: server.broker.held_count == 1)
     assert expect_header(ask(producer, send_to("T", b"second")), SendMessageResponseHeader).queue_offset == 1
-    assert bodies_of(held.wait(patience_s(30))) == [b"second"]
+    assert bodies_of(wait_for_result(held, idle_s=30)) == [b"second"]
 
 
 def test_a_pull_beyond_the_limit_of_held_ones_is_answered_at_once(serve, join):
@@ -105,7 +105,7 @@ def test_a_pull_beyond_the_limit_of_held_ones_is_answered_at_once(serve, join):
     ask(client, send_to("T"))
     ask(client, beat_of("c1", "T"))
     held = [client.ask(pull_from("T", 1, 60_000), 60_000) for _ in range(4)]
-    assert held[3].wait(patience_s(30)).code is ResponseCode.PULL_NOT_FOUND
+    assert wait_for_result(held[3], idle_s=30).code is ResponseCode.PULL_NOT_FOUND
     assert server.broker.held_count == 3
     assert not any(each.is_done for each in held[:3])
 
@@ -143,9 +143,9 @@ def test_a_client_is_asked_over_its_connection_and_fails_with_it(serve, join):
     mine = peer.channel.ask(how, 60_000)
     wait_until(lambda: len(asked) == 3)
     consumer.hang_up()
-    assert waiting.wait(patience_s(30)).code is not ResponseCode.SUCCESS
+    assert wait_for_result(waiting, idle_s=30).code is not ResponseCode.SUCCESS
     with pytest.raises(ConnectionEndedError, match="the connection has ended"):
-        mine.wait(patience_s(30))
+        wait_for_result(mine, idle_s=30)
 
 
 def test_a_client_is_what_its_requests_say_it_is_and_where_it_is(serve, join):

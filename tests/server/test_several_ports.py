@@ -24,7 +24,7 @@ from tests.server.frames import answers, bytes_of, ends
 from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to, wait_until
 from tests.support.brokers import on_a_roomy_disk
 from tests.support.listening import LOOPBACK, BrokerServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import join_thread, patience_s
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_a_stop_closes_every_port_and_ends_the_connections_of_each(serve_three, 
     stop = threading.Thread(target=server.server.close)
     stop.start()
     assert all(ends(end) for end in clients)
-    stop.join(patience_s(30))
+    join_thread(stop, idle_s=30)
     assert not stop.is_alive()
     assert all(is_free(each.port) for each in server.listeners)
 

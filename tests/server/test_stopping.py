@@ -26,7 +26,7 @@ from seglog.storage.writes import Durability
 from tests.server.conftest import ask
 from tests.server.frames import bytes_of
 from tests.support.asks import GROUP, beat_of, pull_from, route_of, send_to, wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_for_event, wait_for_result
 
 OLD = Sender("JAVA", 475)
 """V5_3_1, which does not know GO_AWAY."""
@@ -49,13 +49,13 @@ def test_clients_are_sent_away_while_what_was_asked_before_is_answered(serve, di
     relayed = first.ask(
         Request(RequestCode.GET_CONSUMER_RUNNING_INFO, RunningInfoHeader(GROUP, "c1")), 60_000
     )
-    asked.wait(patience_s(30))
+    wait_for_event(asked, idle_s=30)
 
     stop = threading.Thread(target=server.server.close, args=(600_000,))
     stop.start()
-    assert held.wait(patience_s(30)).code is ResponseCode.PULL_NOT_FOUND
+    assert wait_for_result(held, idle_s=30).code is ResponseCode.PULL_NOT_FOUND
     late.resolve(Response(ResponseCode.SUCCESS, body=b"{}"))
-    assert relayed.wait(patience_s(30)).code is ResponseCode.SUCCESS
+    assert wait_for_result(relayed, idle_s=30).code is ResponseCode.SUCCESS
     with pytest.raises(ConnectionRefusedError):
         dial(server)
     assert ask(new, route_of("T")).code is ResponseCode.GO_AWAY

@@ -11,7 +11,7 @@ from seglog.remoting.headers import SendMessageResponseHeader
 from tests.server.conftest import ask, held_back
 from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, bodies_of, pull_from, send_to, wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_result
 
 
 def test_s4_49_a_heartbeat_is_answered_before_sends_of_its_own_connection_that_came_first(serve, dial):
@@ -34,7 +34,7 @@ def test_a_client_among_flooding_ones_is_answered_before_they_are(serve, dial, j
         for end in floods:
             end.sendall(flood)
         asked = modest.ask(send_to("U", b"in between"), 60_000)
-    asked.wait(patience_s(30))
+    wait_for_result(asked, idle_s=30)
     assert bodies_of(ask(modest, pull_from("U", 0))) == [b"in between"]
     for end in floods:
         reader = Codec()

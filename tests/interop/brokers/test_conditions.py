@@ -13,6 +13,7 @@ from seglog.remoting.sql92.values import IncomparableError
 from tests.interop.judging import toolchain
 from tests.interop.judging.judge import Judge
 from tests.support.conditions import random_expression, random_properties, random_words
+from tests.support.machine.patience import patience_s
 from tests.support.scale import chance, scaled
 
 pytestmark = pytest.mark.interop
@@ -41,7 +42,9 @@ def ask_java(judge, tmp_path, questions):
     )
     command = toolchain.command_line(toolchain.build(judge.version), *toolchain.QUICK)
     command[-1] = "seglog.judge.Conditions"
-    done = subprocess.run([*command, path], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [*command, path], capture_output=True, text=True, check=True, timeout=patience_s(60)
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

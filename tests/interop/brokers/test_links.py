@@ -20,7 +20,7 @@ from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.later import Deferred
 from tests.interop.judging.differential import GEOMETRY, STORE_SETTINGS
 from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to, wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import wait_for_result
 
 pytestmark = pytest.mark.interop
 
@@ -58,7 +58,7 @@ def test_name_server_send_heartbeat_pull_commit(cluster):
     assert link.invoke(route_of("unknown")).code is ResponseCode.TOPIC_NOT_EXIST
     address = cluster.broker_address
     asked = [link.ask(send_to(TOPIC, b"%d" % number), 30_000, address) for number in range(200)]
-    sent = [expect_header(one.wait(patience_s(30)), SendMessageResponseHeader) for one in asked]
+    sent = [expect_header(wait_for_result(one, idle_s=30), SendMessageResponseHeader) for one in asked]
     assert [header.queue_offset for header in sent] == list(range(200))
     clusters = Request(106)  # GET_BROKER_CLUSTER_INFO, answered by name servers
     wait_until(
@@ -93,7 +93,7 @@ def test_a_held_pull_is_answered_when_a_message_comes(cluster):
     wait_until(lambda: link.invoke(pull_from(topic, 0), to=address).code is ResponseCode.SUCCESS)
     held = link.ask(pull_from(topic, 1, 20_000), 30_000, address)
     link.invoke(send_to(topic, b"late"), 10_000, address)
-    assert bodies_of(held.wait(patience_s(30))) == [b"late"]
+    assert bodies_of(wait_for_result(held, idle_s=30)) == [b"late"]
 
 
 def test_members_of_a_group_are_told_of_each_other(cluster):

@@ -31,11 +31,12 @@ from tests.interop.judging.differential import GEOMETRY, SETTINGS, STORE_SETTING
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.requests import make_group, send
 from tests.support.connections import ServedEnd, WireEnd
+from tests.support.machine.patience import join_thread, wait_for_result
 from tests.support.scale import chance, is_gate
 
 pytestmark = pytest.mark.interop
 
-PATIENCE_S = 60
+IDLE_S = 30
 NEW = 493
 RUNNING_INFO = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"locked":true}},"jstack":"\xc3\xa9"}'
 RELEASES = (toolchain.DEFAULT_VERSION, toolchain.NEWEST_VERSION)
@@ -92,13 +93,15 @@ class Clients:
         """Returns a client that is in a group."""
         client = self.connect(client_id, answer, **more)
         body = HeartbeatBody(client_id, (), (ConsumerData(group, ()),))
-        beaten = client.ask(Request(RequestCode.HEART_BEAT, body=body), 60_000).wait(PATIENCE_S)
+        beaten = wait_for_result(
+            client.ask(Request(RequestCode.HEART_BEAT, body=body), 60_000), idle_s=IDLE_S
+        )
         assert beaten.code is ResponseCode.SUCCESS
         return client
 
     def ask(self, request):
         """Returns what the broker answers, as something that can be compared."""
-        return seen_of(self.admin.ask(request, 60_000).wait(PATIENCE_S))
+        return seen_of(wait_for_result(self.admin.ask(request, 60_000), idle_s=IDLE_S))
 
 
 def seen_of(answer):
@@ -190,7 +193,7 @@ def test_a_message_to_consume_is_handed_over_alike(both):
 
         clients.join("g", "c1", answer)
         clients.ask(make_group("g"))
-        sent = clients.admin.ask(send("direct"), 60_000).wait(PATIENCE_S)
+        sent = wait_for_result(clients.admin.ask(send("direct"), 60_000), idle_s=IDLE_S)
         message_id = expect_header(sent, SendMessageResponseHeader).msg_id
         who = ("c1", "direct"), ("c1", "another"), ("c1", None), ("c2", "direct"), (None, None)
         headers = [ConsumeDirectlyHeader("g", client, message_id, topic=topic) for client, topic in who]
@@ -236,7 +239,7 @@ def test_how_far_clients_are_is_written_alike(sides):
     for side in sides:
         with Clients(side) as clients:
             clients.join("g", "c1", lambda _: at(1))
-            answer = clients.admin.ask(status("g"), 60_000).wait(PATIENCE_S)
+            answer = wait_for_result(clients.admin.ask(status("g"), 60_000), idle_s=IDLE_S)
             written.append(CONSUMER_STATUS.encode(answer.body, Dialect.FASTJSON))
     assert written[0] == written[1]
 
@@ -276,13 +279,13 @@ def test_clients_that_do_not_answer_are_waited_for_alike(sides):
                 clients.connect(f"admin{number}").ask(request, 60_000)
                 for number, request in enumerate(requests)
             ]
-            shown[side] = [seen_of(one.wait(PATIENCE_S)) for one in asked]
+            shown[side] = [seen_of(wait_for_result(one, idle_s=IDLE_S)) for one in asked]
 
     threads = [threading.Thread(target=scene, args=(side,)) for side in sides]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE_S)
+        join_thread(thread, idle_s=IDLE_S)
     ours, theirs = (shown[side] for side in sides)
     assert (ours[0][0], theirs[0][0]) == (ResponseCode.SYSTEM_ERROR, ResponseCode.CONSUME_MSG_TIMEOUT)
     assert ours[1] == theirs[1]

@@ -34,6 +34,7 @@ from tests.interop.judging.questions import (
     question_of,
     target_of,
 )
+from tests.support.machine.children import start
 from tests.support.machine.patience import patience_s
 
 QUESTION_LIMIT_S: Final = 120
@@ -376,7 +377,7 @@ class Judge:
             "-Drocketmq.client.rebalance.waitInterval=1000",
         )
         with (scratch / "stderr").open("a") as stderr:
-            return subprocess.Popen(
+            return start(
                 [*command, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -410,7 +411,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         if process.stdin is not None:
             process.stdin.close()
     try:
-        process.wait(timeout=30)
+        process.wait(timeout=patience_s(15))
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -10,7 +10,7 @@ import pytest
 from seglog.errors import ClosedError, InvalidArgumentError
 from seglog.storage.format.record.message import Message
 from seglog.storage.store import MessageStore
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import in_time
 from tests.support.material.stores import SMALL, OpenStore
 
 LONG_MS = 60_000
@@ -44,7 +44,7 @@ def test_what_is_put_later_comes_too_also_into_a_queue_that_had_nothing(open_sto
             await asyncio.sleep(0.01)
             assert not following.done()
             await store.put_async("T", b"%d" % number)
-        return await asyncio.wait_for(following, patience_s(20))
+        return await in_time(following, idle_s=20)
 
     store = open_store()
     assert asyncio.run(main()) == [b"%d" % number for number in range(begin, begin + 4)]
@@ -88,7 +88,7 @@ def test_what_another_process_puts_comes_to_a_store_that_only_reads(tmp_path):
             following = asyncio.ensure_future(taken(reader.follow("T", 0, 0, timeout_ms=LONG_MS), 2))
             for body in (b"1", b"2"):
                 await writer.put_async("T", body)
-            return await asyncio.wait_for(following, patience_s(20))
+            return await in_time(following, idle_s=20)
 
         assert asyncio.run(main()) == [b"1", b"2"]
 
@@ -101,7 +101,7 @@ def test_a_store_that_is_closed_ends_it_with_an_error(open_store: OpenStore):
         await asyncio.sleep(0.01)
         store.close()
         with pytest.raises(ClosedError):
-            await asyncio.wait_for(waiting, patience_s(20))
+            await in_time(waiting, idle_s=20)
 
     store = open_store()
     store.put("T", b"x")

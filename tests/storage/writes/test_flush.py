@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from seglog.errors import StoreFailedError
 from seglog.storage.files.latch import Latch
 from seglog.storage.writes import flush
 from seglog.storage.writes.flush import GroupCommit, _Caller
-from tests.support.machine.patience import join_thread, patience_s, wait_for_event, wait_until
+from tests.support.machine.patience import join_thread, wait_for_event, wait_until
 from tests.support.narrow import not_none
 
 
@@ -34,7 +35,7 @@ class Disk:
 
     def _sync(self, start, end):
         self.entered.release()
-        assert self.go.acquire(timeout=patience_s(20))
+        wait_until(partial(self.go.acquire, blocking=False), "a sync may go on", idle_s=20, look_s=0.001)
         if self.error is not None:
             raise self.error
         self.synced.append((start, end))
@@ -77,7 +78,7 @@ def join(*threads):
 def test_those_who_came_before_a_sync_began_share_it(disk):
     outcomes = []
     leader = disk.begin(outcomes, "leader")
-    assert disk.entered.acquire(timeout=patience_s(20))
+    wait_until(partial(disk.entered.acquire, blocking=False), "a sync has begun", idle_s=20, look_s=0.001)
     followers = [disk.begin(outcomes, f"follower {n}") for n in range(5)]
     disk.go.release()
     join(leader)
