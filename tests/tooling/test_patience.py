@@ -32,6 +32,9 @@ EXPECTED = {
     "interop/cpp/site.py": dict.fromkeys(
         ("__init__", "_sent", "wait"), "a process that is given its limit, by the patience of who starts it"
     ),
+    "storage/writes/test_gathered.py": {
+        "test_who_waits_for_a_queue_is_woken_without_a_lock": "it looks for a thread that a lock holds"
+    },
     "interop/judging/toolchain.py": dict.fromkeys(
         ("missing_tool", "_ask_go", "_archive", "_run"), "builds, also for perf, which runs without pytest"
     ),
@@ -64,6 +67,11 @@ def limits_of(call: ast.Call) -> Iterator[ast.expr]:
 def is_true(node: ast.expr) -> bool:
     """Returns whether an expression is True: of a queue, that it waits."""
     return isinstance(node, ast.Constant) and node.value is True
+
+
+def is_patient(call: ast.Call) -> bool:
+    """Returns whether the limit of a call is that of the one patience."""
+    return any("patience_s(" in ast.unparse(limit) for limit in limits_of(call))
 
 
 def numbers_of(module: ast.Module) -> set[str]:
@@ -122,16 +130,24 @@ class Finder:
             case ast.With() | ast.AsyncWith():
                 if any("raises(" in ast.unparse(item.context_expr) for item in node.items):
                     return  # the time-out is what the test asks for
+            case ast.Assert(test=ast.Call() as call):
+                if named(call) in {"wait", "acquire"} and is_patient(call):
+                    self._add(function, node, "its failure is no LateError")
             case ast.While() | ast.For() | ast.AsyncFor():
                 if has_own_end(node) or function in NAMES_OF_WAITS:
                     self._add(function, node, "a loop with an end of its own")
             case ast.Call():
-                if named(node) == "Popen":
-                    self._add(function, node, "a process is started")
-                elif any(is_number(limit, self._numbers) for limit in limits_of(node)):
-                    self._add(function, node, ast.unparse(node)[:90])
+                self._look_at_call(node, function)
         for one in ast.iter_child_nodes(node):
             self._look(one, function)
+
+    def _look_at_call(self, call: ast.Call, function: str) -> None:
+        if named(call) == "Popen":
+            self._add(function, call, "a process is started")
+        elif named(call) in {"join", "wait_for"} and is_patient(call):
+            self._add(function, call, "its failure is no LateError")
+        elif any(is_number(limit, self._numbers) for limit in limits_of(call)):
+            self._add(function, call, ast.unparse(call)[:90])
 
     def _add(self, function: str, node: ast.stmt | ast.expr, what: str) -> None:
         self.found.setdefault(function, []).append(f"{node.lineno}: {what}")
@@ -200,6 +216,10 @@ def test_no_exception_is_left_over():
         "def wait_until(is_so):\n    while not is_so():\n        pass",
         "subprocess.Popen(words)",
         "with Popen(words) as one:\n    pass",
+        "thread.join(patience_s(5))",
+        "assert event.wait(patience_s(5))",
+        "assert lock.acquire(timeout=patience_s(5))",
+        "await asyncio.wait_for(task, patience_s(5))",
     ],
 )
 def test_a_wait_of_its_own_is_seen(lines):
@@ -210,7 +230,8 @@ def test_a_wait_of_its_own_is_seen(lines):
     "lines",
     [
         "join_thread(thread)",
-        "event.wait(patience_s(5))",
+        "wait_for_event(event)",
+        "process.wait(patience_s(5))",
         "items.get(timeout=patience_s(5))",
         "assert not event.wait(0.2)",
         "with pytest.raises(TimeoutError):\n    future.result(0.2)",
