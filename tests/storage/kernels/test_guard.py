@@ -256,7 +256,7 @@ RACE = """
     view = memoryview(mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), 0, access=mmap.ACCESS_READ))
     print("walks", flush=True)
     cuts = 0
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while cuts < 20 and time.monotonic() < deadline:
         try:
             _native.walk(view, 0, True, QueueTable().number)
