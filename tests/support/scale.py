@@ -120,7 +120,7 @@ def strides(first: int, usual: int, full: int, *names: object) -> Iterator[int]:
         first: Where a walk begins.
         usual: How wide the steps are; those of the gate are four times as wide.
         full: How wide they are where there is no limit.
-        names: What tells this walk from others: where its second place is follows from the seed.
+        names: Of this walk, and of no other: where its second place is follows from the seed and from them.
     """
     step = full if is_full() else usual * (_GATE_DIVISOR if is_gate() else 1)
     yield first

@@ -30,7 +30,7 @@ def test_audit_agrees_with_the_survey_of_a_real_store():
         for name in (*golden_names(), *config_names()):
             with row(name):
                 splits: tuple[int, ...] = LARGE.get(name, SPLIT_BYTES)
-                if is_gate():  # the longest, which tells whether anything was walked again, and another
+                if is_gate():  # the longest, for what the report says of it, and one of the others
                     splits = (chance("splits of", name).choice(splits[:-1]), splits[-1])
                 report = audit_as_survey(shared(name), *splits)
                 assert report.walked_again == 0

@@ -24,7 +24,7 @@ from tests.storage.writes.test_fast_path_alike import PUTS, USUAL
 from tests.support.crash.failing_files import FailingFiles, Fault
 from tests.support.machine.fast_paths import contents, fast_paths_of
 from tests.support.machine.kernels import BOTH
-from tests.support.machine.patience import in_time, join_thread, patience_s
+from tests.support.machine.patience import in_time, join_thread
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock, read_all, writer_of
 
 SYNC, ASYNC = Durability.SYNC, Durability.ASYNC
@@ -401,7 +401,7 @@ def test_who_waits_for_a_queue_is_woken_without_a_lock(store):
         # Another thread gets through although this one has not returned.
         other = threading.Thread(target=lambda: others.append(store.put("T", b"other", queue_id=2)))
         other.start()
-        other.join(patience_s(5))
+        join_thread(other)
         woken.append(other.is_alive())
 
     async def run():
