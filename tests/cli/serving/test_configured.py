@@ -156,15 +156,12 @@ def test_of_many_names_that_are_not_known_the_log_has_some(tmp_path):
     assert note.endswith(" and 3980 more")
 
 
-def test_a_store_that_another_process_serves_is_named_with_what_to_do(serving, memory_path, command_line):
+def test_a_store_that_another_process_serves_is_named_with_what_to_do(
+    serving, memory_path, seglog_process: Seglog
+):
     one = serving(memory_path / "s")
-    ran = subprocess.run(
-        [*command_line, "serve", memory_path / "s", "--port", "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 16
+    ran = seglog_process("serve", memory_path / "s", "--port", "0")
+    assert ran.exit_code == 16
     assert f"process {one.process.pid} has {memory_path / 's'} open for writing" in ran.stderr
     assert f"`kill {one.process.pid}`" in ran.stderr
     assert f"`seglog info {memory_path / 's'}`" in ran.stderr

@@ -59,7 +59,7 @@ class Running:
         return self._code
 
     def end(self) -> None:
-        """Kills it if nobody has waited for it."""
+        """Kills it if it was not waited for."""
         if self._code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -82,7 +82,7 @@ class Loaded:
     def running(
         self, words: Sequence[object], files: Sequence[int], environment: Mapping[str, str] | None = None
     ) -> Iterator[Running]:
-        """Runs a command, one at a time; it is killed at the end if nobody has waited for it.
+        """Runs a command, one at a time; it is killed at the end if it was not waited for.
 
         Args:
             words: What stands behind ``seglog``.
