@@ -24,17 +24,11 @@ FIRST_IS_LIMIT = {"join", "wait", "result", "settimeout", "timeout"}
 """Calls of threads, processes, events, futures, sockets and asyncio whose first argument is a limit."""
 SECOND_IS_LIMIT = {"wait_for"}
 
-NOT_YET: set[str] = set()
-"""Modules that wait in ways of their own still: a module that no longer does is taken out."""
-
 EXPECTED = {
     "interop/clients/test_java_members.py": {"_run": "pauses between two turns until it is over"},
     "interop/cpp/site.py": dict.fromkeys(
         ("__init__", "_sent", "wait"), "a process that is given its limit, by the patience of who starts it"
     ),
-    "storage/writes/test_gathered.py": {
-        "test_who_waits_for_a_queue_is_woken_without_a_lock": "it looks for a thread that a lock holds"
-    },
     "interop/judging/toolchain.py": dict.fromkeys(
         ("missing_tool", "_ask_go", "_archive", "_run"), "builds, also for perf, which runs without pytest"
     ),
@@ -174,7 +168,6 @@ def test_a_test_waits_with_the_one_patience():
     wrong = {
         f"tests/{module}:{wait}"
         for module, functions in waits_of_tests().items()
-        if module not in NOT_YET
         for function, waits in functions.items()
         if (module, function) not in expected
         for wait in waits
@@ -184,7 +177,6 @@ def test_a_test_waits_with_the_one_patience():
 
 def test_no_exception_is_left_over():
     found = waits_of_tests()
-    assert NOT_YET - found.keys() == set(), "take these out of NOT_YET: they wait as others do"
     needless = {
         f"{module}: {function}"
         for module, functions in EXPECTED.items()
