@@ -223,6 +223,10 @@ DIALOGUES = {
 }
 """The store that is in the current folder, and what is typed there, after ``seglog`` or ``rm -r``."""
 
+TELL_DISK_USE = {"du", "branch"}
+"""Dialogues that say what files take on the disk: their store is copied without holes, which takes the same
+on each file system."""
+
 VARYING = (
     (re.compile(r"\d+\.\d s, [\d.]+ \w+/s"), "0.1 s, 1.0 MiB/s"),
     (re.compile(r'"elapsedMs":[\d.]+'), '"elapsedMs":1.0'),
@@ -257,7 +261,10 @@ def remove(path):
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_dialogue_is_the_one_that_was_read(name, tmp_path, request):
     store, *typed = DIALOGUES[name]
-    golden.extract(str(store), tmp_path)
+    if name in TELL_DISK_USE:
+        shutil.copytree(golden.shared(str(store)), tmp_path / str(store))
+    else:
+        golden.extract(str(store), tmp_path)
     told = ""
     for words in typed:
         if words[0] == "rm":
