@@ -38,7 +38,12 @@ from tests.support.connections import QuietConnection
 FULL_SEQUENCES: Final = 300
 FULL_STEPS: Final = 600
 GEOMETRY: Final = Geometry(16 << 20, 20_000, 500, 20_000)
-SETTINGS: Final = {"brokerName": "broker-a", "rejectTransactionMessage": True, "enablePropertyFilter": True}
+SETTINGS: Final = {
+    "brokerName": "broker-a",
+    "rejectTransactionMessage": True,
+    "enablePropertyFilter": True,
+    "waitTimeMillsInSendQueue": 60_000,  # on a busy machine it refuses what waits 200 ms
+}
 STORE_SETTINGS: Final[dict[str, Any]] = {
     "timerWheelEnable": False,
     "messageDelayLevel": DELAY_LEVELS,
