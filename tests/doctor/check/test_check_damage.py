@@ -11,38 +11,29 @@ from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.store import MessageStore
 from tests.support.damage.broker_damage import (
     DAMAGES,
-    compacted,
-    compacted_once,
-    mixed,
     own,
-    plain,
-    real,
-    sealed,
 )
-from tests.support.damage.treatment import treated, whole
-from tests.support.material.stores import SMALL, SMALL_INDEX, MakeStore, new_clock
+from tests.support.damage.treatment import MAKERS, damages_of, treated, whole
+from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 from tests.support.rows import every_row
-
-WHOLE = (own, plain, sealed, mixed, compacted, compacted_once, real)
 
 
 def test_undamaged_these_stores_are_clean():
     with every_row() as row:
-        for make in WHOLE:
+        for make in MAKERS:
             with row(make.__name__):
                 report = check_store(whole(make))
                 assert report.is_clean, [str(finding) for finding in report.findings]
 
 
-def test_damage_has_a_code_and_nothing_is_written():
-    usual: dict[MakeStore, set[str]] = {
-        make: {finding.code for finding in check_store(whole(make)).findings} for make in WHOLE
-    }
+@pytest.mark.parametrize("make", MAKERS)
+def test_damage_has_a_code_and_nothing_is_written(make):
+    usual = {finding.code for finding in check_store(whole(make)).findings}
     with every_row() as row:
-        for name, (make, _damage, expected) in DAMAGES.items():
+        for name in damages_of(make):
             with row(name):
                 done = treated(name)
-                assert expected <= done.before.check.codes - usual[make]
+                assert DAMAGES[name][2] <= done.before.check.codes - usual
                 assert not done.changed
 
 

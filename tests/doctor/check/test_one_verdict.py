@@ -12,7 +12,17 @@ import pytest
 
 from seglog.storage.store import MessageStore
 from tests.support.damage.broker_damage import DAMAGES
-from tests.support.damage.treatment import Judged, Treatment, damaged, judged, run, treat, treated
+from tests.support.damage.treatment import (
+    MAKERS,
+    Judged,
+    Treatment,
+    damaged,
+    damages_of,
+    judged,
+    run,
+    treat,
+    treated,
+)
 from tests.support.material import golden
 from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock
 from tests.support.rows import every_row
@@ -73,9 +83,10 @@ def test_verdicts_agree_where_lengths_are_given():
                 hold(treated(name, *SIZES))
 
 
-def test_verdicts_agree_on_damaged_stores():
+@pytest.mark.parametrize("make", MAKERS)
+def test_verdicts_agree_on_damaged_stores(make):
     with every_row() as row:
-        for name in DAMAGES:
+        for name in damages_of(make):
             with row(name):
                 hold(treated(name))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from seglog.storage.findings.code import Severity
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.damage.broker_damage import DAMAGES
-from tests.support.damage.treatment import treated
+from tests.support.damage.treatment import MAKERS, damages_of, treated
 from tests.support.rows import every_row
 
 NOT_MENDED = {
@@ -47,9 +49,10 @@ LEFT = [name for name in DAMAGES if name not in MENDED and name not in {
 }]  # fmt: skip
 
 
-def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back():
+@pytest.mark.parametrize("make", MAKERS)
+def test_after_a_repair_check_finds_nothing_and_undo_brings_it_back(make):
     with every_row() as row:
-        for name in MENDED:
+        for name in filter(MENDED.__contains__, damages_of(make)):
             with row(name):
                 done = treated(name)
                 assert done.repair.plan["left"] == []

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from click.testing import CliRunner
 
@@ -30,6 +30,11 @@ from tests.support.machine.shared import content_digest, copy_tree, once, value_
 from tests.support.material import golden
 from tests.support.material.stores import MakeStore, new_clock
 from tests.support.scale import chance, is_gate
+
+MAKERS: Final[tuple[MakeStore, ...]] = tuple(
+    dict.fromkeys(make for make, _damage, _codes in DAMAGES.values())
+)
+"""A test of all damages has a case for each: those of a whole broker directory take half a minute."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +191,11 @@ def checked(name: str) -> CheckReport:
             return check_store(damaged(name, Path(folder) / "store"), clock=new_clock())
 
     return value_once(f"checked {name}", compute)
+
+
+def damages_of(make: MakeStore) -> list[str]:
+    """Returns the names of the damages that are done to the stores of a maker."""
+    return [name for name, (of_store, _damage, _codes) in DAMAGES.items() if of_store is make]
 
 
 def whole(make: MakeStore) -> Path:
