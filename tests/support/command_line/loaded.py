@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.machine.children import child
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import LateError, patience_s
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _LENGTH_BYTES: Final = 4
@@ -76,7 +76,6 @@ class Loaded:
         options = {"cwd": _ROOT, "stdin": subprocess.DEVNULL, "start_new_session": True}
         with its:
             self._process.enter_context(child(words, pass_fds=[its.fileno()], **options))
-        self._end.settimeout(patience_s(120))
 
     @contextmanager
     def running(
@@ -143,9 +142,18 @@ def loaded() -> Loaded:
 
 
 def _read(end: socket.socket, count: int) -> bytes:
+    """Returns as many bytes as are wanted.
+
+    Raises:
+        LateError: They have not come in time.
+    """
     data = b""
     while len(data) < count:
-        piece = end.recv(count - len(data))
+        end.settimeout(patience_s(60))
+        try:
+            piece = end.recv(count - len(data))
+        except TimeoutError:
+            raise LateError("the other end says nothing") from None
         if not piece:
             raise EOFError("the other end is gone")
         data += piece
@@ -222,6 +230,7 @@ def _end(code: object) -> None:
 def _become_a_command(end: socket.socket) -> bool:
     """Returns True in a process that is to run a command, and False in this one, at the end."""
     while True:
+        end.settimeout(None)  # until the test that comes next has a command, or this run is over
         head, files, _flags, _address = socket.recv_fds(end, _LENGTH_BYTES, 3)
         if not head:
             return False
