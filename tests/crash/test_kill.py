@@ -126,8 +126,8 @@ def test_nothing_acknowledged_is_lost_by_kills_of_one_growing_store(tmp_path, ki
     killed = Killed(tmp_path / "store", kind, durability)
     delays_s = moments(scaled(rounds, 30 * rounds), kind, durability)
     for number, delay_s in enumerate(delays_s, start(4, "moments", kind, durability)):
-        # One life in four is cut short in its recovery or its first moments.
-        killed.live(delay_s, wait_ready=number % 4 != 3)
+        # One life in four is cut short in its recovery or its first moments; the first one makes the store.
+        killed.live(delay_s, wait_ready=number % 4 != 3 or not killed.number)
         with MessageStore.open(killed.root, read_only=True) as reader:
             killed.check(reader)
     while len(killed.acked) < rounds:
