@@ -1,11 +1,15 @@
 package seglog.clients;
 
+import java.lang.management.LockInfo;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
+
 /**
  * Ends the pause of each shutdown of a client by this thread, while open.
  *
  * <p>A client waits for a thread that looks every three seconds whether it is to stop. Here that is
- * woken, and only while a client waits for it: a broker in this process, which has such threads too,
- * notices nothing.
+ * woken, and no other one: those of clients that live on are at times amid a request, and an
+ * interrupt would cost them their connection.
  */
 public final class ClientEnds implements AutoCloseable {
   private static final String WAITED_FOR = "NettyEventExecutor";
@@ -27,8 +31,10 @@ public final class ClientEnds implements AutoCloseable {
   private void look() {
     try {
       while (true) {
-        if (isShuttingDown()) {
-          wake();
+        ThreadInfo info = ManagementFactory.getThreadMXBean().getThreadInfo(closing.getId());
+        LockInfo joined = info == null ? null : info.getLockInfo();
+        if (joined != null) {
+          wake(joined.getIdentityHashCode());
         }
         Thread.sleep(LOOK_MS);
       }
@@ -37,18 +43,11 @@ public final class ClientEnds implements AutoCloseable {
     }
   }
 
-  private boolean isShuttingDown() {
-    for (StackTraceElement call : closing.getStackTrace()) {
-      if (call.getClassName().endsWith(".NettyRemotingClient")) {
-        return call.getMethodName().equals("shutdown");
-      }
-    }
-    return false;
-  }
-
-  private static void wake() {
+  /** Wakes the thread that a lock is; one that is joined is the lock of who joins it. */
+  private static void wake(int lock) {
     for (Thread thread : Thread.getAllStackTraces().keySet()) {
-      if (thread.getName().equals(WAITED_FOR)
+      if (System.identityHashCode(thread) == lock
+          && thread.getName().equals(WAITED_FOR)
           && thread.getState() == Thread.State.TIMED_WAITING) {
         thread.interrupt();
       }
