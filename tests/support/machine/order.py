@@ -20,6 +20,7 @@ LONG_TESTS: Final = (
     "tests/tooling/test_examples.py",
     "tests/interop/brokers/test_broker_alike.py",
     "tests/interop/clients/test_java_clients.py",
+    "tests/interop/clients/test_go_clients.py",
     "tests/interop/test_timers.py",
     "tests/interop/repaired/",
     "tests/interop/clients/",
