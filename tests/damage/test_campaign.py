@@ -11,9 +11,11 @@ import pytest
 
 from tests.support.damage.campaign import suffer
 from tests.support.damage.subjects import SUBJECTS, shared_subject
-from tests.support.scale import chance, scaled
+from tests.support.scale import chance, is_full, is_gate, scaled
 
 EACH = scaled(50, 4000)
+SEEDS = 4000 if is_gate() or is_full() else 1 << 32
+"""The gate takes some of the seeds that the full size has tried; the campaign takes new ones."""
 SEVERAL_FILES = [name for name in SUBJECTS if name != "real-conf"]
 """Its log is one file; once that is gone or cut, an opening cannot know that there was more."""
 
@@ -24,7 +26,7 @@ def test_damage_costs_no_message_that_it_does_not_hit(
 ):
     subject, draws = shared_subject(name), chance("damage", name)
     bad, tally = [], Counter()
-    for seed in (draws.randrange(1 << 32) for _ in range(EACH)):
+    for seed in draws.sample(range(SEEDS), EACH):
         copy = memory_path / str(seed)
         outcome = suffer(subject, copy, random.Random(seed))
         tally.update(
