@@ -3,7 +3,7 @@
 Three sizes: ``gate`` is what `make test` and CI run, ``usual`` what `make campaign` runs, ``full`` searches
 long. ``--size`` chooses one, or the variable ``SEGLOG_TEST_SIZE``; ``--full`` is ``--size full``.
 
-Whatever a test draws at random follows from the commit (:func:`commit_seed`): each commit is tried with draws
+All that a test draws at random follows from the commit (:func:`commit_seed`): each commit is tried with draws
 of its own, and a second run of it repeats them. ``SEGLOG_TEST_SEED`` chooses another.
 """
 
@@ -103,7 +103,7 @@ def chance(*names: object) -> random.Random:
     """Returns a source of random numbers that follows from the seed and from names.
 
     Args:
-        names: What tells the draws of one test from those of another: its name, its number.
+        names: What makes the draws of one test other than those of another: its name, its number.
     """
     return random.Random(seed_number(*names))
 

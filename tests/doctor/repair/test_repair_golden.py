@@ -32,7 +32,7 @@ def wrong(root):
 
 
 def repaired(name):
-    """Returns what became of a store; what none of its files tells of lengths is given."""
+    """Returns what became of a store; the lengths that none of its files shows are given."""
     return treated(name, *(GIVEN if name in NOT_TOLD else ()))
 
 
