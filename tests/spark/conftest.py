@@ -10,6 +10,7 @@ import pytest
 from seglog.spark.session import local_session
 from tests.support.machine.order import SESSION, needs_session
 from tests.support.machine.spark_here import need_spark
+from tests.support.scale import is_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +22,11 @@ OBJECT_STORE_KEYS: Final = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 """What a client of an S3 server wants to know, in this process and in workers."""
+INTERPRETED: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Spark interprets its plans: to compile Java for them costs more than few rows do. The campaign compiles."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -35,6 +41,8 @@ def spark() -> Iterator[SparkSession]:
     """A session on this machine."""
     need_spark()
     settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-Xmn400m"}
+    if is_gate():
+        settings |= INTERPRETED
     settings |= {f"spark.executorEnv.{name}": value for name, value in OBJECT_STORE_KEYS.items()}
     session = local_session("seglog tests", conf=settings, log_bytes=0)
     yield session

@@ -61,6 +61,7 @@ def test_a_message_of_an_application_with_the_flag_of_placeholders_is_one(spark:
     assert reconciled(spark, root) == {("", "pending"): 2}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", [None, "parquet", "json"])
 def test_verdicts_are_kept_nowhere_but_where_they_were_asked_for(spark: SparkSession, tmp_path, form):
     root, folder = put_keyed(tmp_path / "s"), None if form is None else str(tmp_path / "found")
