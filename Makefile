@@ -158,14 +158,14 @@ sanitize: $(TESTS) ## Run the tests of the kernels over C kernels with sanitizer
 # Where the tests are that it judges: to look for them everywhere takes half a minute.
 JUDGED := tests/interop tests/perf/test_bench_client.py tests/perf/test_bench_server.py
 
-interop: $(TESTS) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
+interop: $(DEV) ## Run the tests that the real RocketMQ judges; installs Maven and a JDK where it can
 	$(call run_tests,interop,java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" $(PYTEST) -m interop,$(JUDGED))
 
 lint: $(UNIT) ## Check format and style
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: $(TESTS) ## Check types
+types: $(DEV) ## Check types
 	@$(BIN)/mypy
 
 layers: $(UNIT) ## Check which room may import which

@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, core, is_hypothesis_test, settings
@@ -37,12 +38,12 @@ from tests.support.machine.whole_files import WholeFiles
 from tests.support.scale import Size
 
 # Examples share the disk with other work here; a slow one is no finding, so no profile has a deadline. The
-# draws follow from the commit, so a run repeats itself without a database of examples.
-settings.register_profile(Size.GATE, deadline=None, max_examples=50, database=None, print_blob=True)
-settings.register_profile(Size.USUAL, deadline=None, max_examples=200, database=None, print_blob=True)
-settings.register_profile(
-    Size.FULL, deadline=None, max_examples=5000, suppress_health_check=[HealthCheck.too_slow]
-)
+# draws follow from the commit, so a run repeats itself without a database of examples. Hypothesis takes the
+# same ones for ever where the variable CI is set, if it is not told otherwise.
+_EACH: Final[dict[str, Any]] = {"deadline": None, "derandomize": False, "print_blob": True}
+settings.register_profile(Size.GATE, max_examples=50, database=None, **_EACH)
+settings.register_profile(Size.USUAL, max_examples=200, database=None, **_EACH)
+settings.register_profile(Size.FULL, max_examples=5000, suppress_health_check=[HealthCheck.too_slow], **_EACH)
 
 _SHARED = pytest.StashKey[Path]()
 

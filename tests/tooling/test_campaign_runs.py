@@ -148,7 +148,7 @@ def test_the_summary_names_parts_failures_and_what_is_left(tmp_path):
 
 
 def test_parts_are_listed_and_an_unknown_one_is_refused():
-    words = [sys.executable, ROOT / "tools" / "campaign"]
+    words: list[str | Path] = [sys.executable, ROOT / "tools" / "campaign"]
     listed = subprocess.run([*words, "--list"], capture_output=True, text=True, check=True)
     assert {"tests", "twin", "interop", "sanitize"} < set(listed.stdout.split())
     refused = subprocess.run([*words, "--part", "none"], capture_output=True, text=True, check=False)

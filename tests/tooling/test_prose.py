@@ -94,9 +94,7 @@ def test_pages_have_none_of_the_words_that_were_given_up():
     assert given_up(PAGES) == []
 
 
-@pytest.mark.parametrize(
-    "source", ['"at " "hand"', 'f"{x} at "\n    f"hand"', '"\\nnobody"', "# Whatever"]
-)
+@pytest.mark.parametrize("source", ['"at " "hand"', 'f"{x} at "\n    f"hand"', '"\\nnobody"', "# Whatever"])
 def test_a_file_is_parsed_also_where_a_word_is_split_or_behind_an_escape(source):
     assert may_have_one(source)
 

@@ -110,7 +110,8 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         sides = [Side(place, _filled(place, opened), theirs.java.admin) for place in (ours, theirs)]
         # The real broker fails on questions about itself, or says less, until its statistics have a sample.
         wait_until(lambda: "putTps" in sides[1].run("brokerStatus", "-b", "{broker}"), idle_s=30, look_s=0.2)
-        yield Both(server.broker, sides[0], sides[1], _once_alike(*sides, "statsAll", "-t", TOPIC))
+        both = _once_alike(sides[0], sides[1], "statsAll", "-t", TOPIC)
+        yield Both(server.broker, sides[0], sides[1], both)
 
 
 def _once_alike(ours: Side, theirs: Side, *command: str) -> tuple[str, str]:

@@ -195,7 +195,10 @@ class Judge:
         return answer
 
     def run_timers(
-        self, stores: Mapping[Path, dict[str, object]], seconds: float, geometry: Geometry = DEFAULT_GEOMETRY
+        self,
+        stores: Mapping[Path, Mapping[str, object]],
+        seconds: float,
+        geometry: Geometry = DEFAULT_GEOMETRY,
     ) -> list[Line]:
         """Does so for several stores at once.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -112,7 +112,7 @@ def question_of(op: str, probes: Sequence[Probe]) -> Line:
     return {"op": op, "probes": [camel_case(asdict(probe)) for probe in probes]}
 
 
-def target_of(path: Path, geometry: Geometry, config: dict[str, object]) -> Line:
+def target_of(path: Path, geometry: Geometry, config: Mapping[str, object]) -> Line:
     """Returns where and how the other side opens a store.
 
     ``topics`` among the properties is no property: attributes by topic, as ``config/topics.json`` has.
