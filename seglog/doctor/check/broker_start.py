@@ -18,7 +18,7 @@ from typing import Final
 
 from seglog.doctor.check.recovery_walk import RecoveryWalk, first_walked, recovery_walk
 from seglog.storage.audit import AuditPlan, AuditQueue, Stitched
-from seglog.storage.directory import LogReader, queue_directory
+from seglog.storage.directory import LogFile, LogReader, queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.layout import I32, I64
@@ -36,13 +36,15 @@ from seglog.storage.format.record import (
     FILLER_BYTES,
     HEAD_V4,
     MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
     PHY_OFFSET_AT,
     Damage,
     examine,
 )
 from seglog.storage.scan import MessageCounts
 from seglog.storage.splits import Stretch, UnitState
-from seglog.storage.walk import MISSING, Hole
+from seglog.storage.walk import MISSING, Hole, LogScan, record_at
 
 REFUSED: Final = frozenset(
     {
@@ -108,6 +110,8 @@ class BrokerStart:
             this start; otherwise at a start after a crash.
         cut_counted: How many of these have findings of their own: they cannot be read now, or their queues
             lack them.
+        end_phy_offset: End of the log after this start, which is not that of a check if RocketMQ cuts the log
+            or reads on in a file that does not follow; -1 if it does not start, or if that is not known.
         walk: The part of the log that it reads before it serves the store; None if it does not start, or if
             that is not known.
     """
@@ -117,6 +121,7 @@ class BrokerStart:
     cut_at: int = -1
     cut_messages: int = 0
     cut_counted: int = 0
+    end_phy_offset: int = -1
     walk: RecoveryWalk | None = None
 
 
@@ -147,7 +152,8 @@ def broker_start(
     def without_walk(start: Start, finding: Finding) -> BrokerStart:
         why = f"{finding.meaning}: {finding.file}"
         with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
-            hole = next((one for one in log.log.holes if _cut_at(reader, one) is not None), None)
+            firsts = _firsts(store)
+            hole = next((one for one in log.log.holes if _cut_at(reader, firsts, one) is not None), None)
         return BrokerStart(start, why, -1, *((0, 0) if hole is None else behind(hole)))
 
     for finding in serious:
@@ -156,7 +162,8 @@ def broker_start(
     if is_live:
         return BrokerStart(Start.UNKNOWN, "a process has the store open; stop it and check again")
     if any(finding.code == "log-empty" for finding in serious):
-        return BrokerStart(Start.LOSES, "there is no commit log: it would delete all queue files")
+        why = "there is no commit log: it would delete all queue files"
+        return BrokerStart(Start.LOSES, why, end_phy_offset=0)
     has_queues = any(queue.sizes for queue in (*store.queue_files.values(), *store.batch_files.values()))
     for finding in serious:
         is_remade = finding.code == "queue-length-unknown" and not has_queues
@@ -167,7 +174,9 @@ def broker_start(
         answer = _of_log(store, log, reader, first, behind)
         if first is None or not store.log_files:
             return answer
-        end = answer.cut_at if answer.start is Start.LOSES else log.log.end_phy_offset
+        end = log.log.end_phy_offset
+        if answer.end_phy_offset >= 0:
+            end = min(end, answer.end_phy_offset)
         return replace(answer, walk=recovery_walk(store, reader, first, end))
 
 
@@ -186,23 +195,23 @@ def _of_log(
     begin: int | None,
     behind_of: Callable[[Hole], tuple[int, int]],
 ) -> BrokerStart:
-    holes = log.log.holes
-    if not holes:
-        return BrokerStart(Start.YES)
-    last = max(file.first_offset for file in store.log_files)
+    firsts = _firsts(store)
+    last = max(firsts, default=0)
     segment = store.geometry.segment_size_bytes
-    after_crash = BrokerStart(Start.YES)
-    for hole in holes:
+    after_crash = BrokerStart(Start.YES, end_phy_offset=_end_uncut(log, reader, firsts, begin))
+    for hole in log.log.holes:
         place = f"{COMMIT_LOG}/{segment_file_name(hole.phy_offset - hole.phy_offset % segment)}"
         place += f" +{hole.phy_offset % segment}"
-        cut_at = _cut_at(reader, hole)
+        cut_at = _cut_at(reader, firsts, hole)
         if cut_at is None:
             continue
         behind = behind_of(hole)
         if begin is not None and hole.end <= begin:
             if not after_crash.why:
                 why = f"after a crash it may cut the log at {place}"
-                after_crash = BrokerStart(Start.YES, why, -1, *behind)
+                after_crash = BrokerStart(
+                    Start.YES, why, -1, *behind, end_phy_offset=after_crash.end_phy_offset
+                )
             continue
         if begin is None and hole.phy_offset < last:
             why = f"the queues do not say whether it walks the log from before {place}"
@@ -210,27 +219,73 @@ def _of_log(
         if hole.why == MISSING.kind:
             return BrokerStart(Start.UNKNOWN, f"a file of the log is missing at {place}", -1, *behind)
         if behind[0] == 0:
-            return after_crash
-        return BrokerStart(Start.LOSES, f"it cuts the log at {place}", cut_at, *behind)
+            return replace(after_crash, end_phy_offset=cut_at)
+        why = f"it cuts the log at {place}"
+        return BrokerStart(Start.LOSES, why, cut_at, *behind, end_phy_offset=cut_at)
     return after_crash
 
 
-def _cut_at(reader: LogReader, hole: Hole) -> int | None:
+def _firsts(store: AuditPlan) -> list[int]:
+    return sorted(file.first_offset for file in store.log_files)
+
+
+def _cut_at(reader: LogReader, firsts: Sequence[int], hole: Hole) -> int | None:
     """Returns the physical offset within a hole at which RocketMQ cuts the log; None if it reads on."""
     place = hole.phy_offset
     while hole.why != MISSING.kind and place < hole.end:
-        size_bytes = _taken_bytes(reader, place)
-        if not size_bytes:
-            return None if _ends_file(reader, place, hole) else place
-        place += size_bytes
+        following = _following(reader, firsts, place)
+        if following is None:
+            return place
+        place = following
     return None if place == hole.end else hole.phy_offset
 
 
-def _ends_file(reader: LogReader, phy_offset: int, hole: Hole) -> bool:
-    """Returns whether a place holds the filler of its file, after which RocketMQ reads the next file."""
+def _end_uncut(log: Stitched, reader: LogReader, firsts: Sequence[int], begin: int | None) -> int:
+    """Returns the physical offset at which RocketMQ ends a log in whose holes it does not cut it."""
+    place = max(log.log.end_phy_offset, begin or 0)
+    if firsts and place not in firsts and place - log.plan.geometry.segment_size_bytes in firsts:
+        place = _behind_last(log, reader, place)
+    while (following := _following(reader, firsts, place)) is not None:
+        place = following
+    return place
+
+
+def _behind_last(log: Stitched, reader: LogReader, end: int) -> int:
+    """Returns the physical offset behind the last record of a full file, where its filler is.
+
+    Args:
+        log: The log.
+        reader: Reads it.
+        end: Physical offset behind the file.
+    """
+    segment = log.plan.geometry.segment_size_bytes
+    first = end - segment
+    with closing(LogScan(reader, [LogFile(first, segment)], segment, verify=False)) as scan:
+        for _rows in scan.iter_rows():
+            pass  # only the last record matters here
+        last = max(first, scan.last_phy_offset)
+        found = record_at(reader, last, verify=False)
+    return first if found is None else last + found[1].size_bytes
+
+
+def _following(reader: LogReader, firsts: Sequence[int], phy_offset: int) -> int | None:
+    """Returns the place that RocketMQ's recovery reads after a place; None if the log ends there for it.
+
+    After the filler of a file it reads the next file that there is, without a look at its name. If there is
+    none, the log ends before the filler.
+
+    Args:
+        reader: Reads the log.
+        firsts: Physical offsets of the first bytes of its files, sorted.
+        phy_offset: The place.
+    """
+    if size_bytes := _taken_bytes(reader, phy_offset):
+        return phy_offset + size_bytes
     head = reader.read(phy_offset, FILLER_BYTES)
-    is_filler = len(head) == FILLER_BYTES and FILLER.struct.unpack(head)[1] == MAGIC_BLANK
-    return is_filler and hole.end == phy_offset + reader.available(phy_offset)
+    size_bytes, magic = FILLER.struct.unpack(head) if len(head) == FILLER_BYTES else (0, 0)
+    if magic != MAGIC_BLANK or size_bytes > reader.available(phy_offset):
+        return None
+    return next((first for first in firsts if first > phy_offset), None)
 
 
 def _taken_bytes(reader: LogReader, phy_offset: int) -> int:
@@ -240,7 +295,9 @@ def _taken_bytes(reader: LogReader, phy_offset: int) -> int:
     checks neither the place that a record states nor its queue.
     """
     head = reader.read(phy_offset, FILLER_BYTES)
-    size_bytes = FILLER.struct.unpack(head)[0] if len(head) == FILLER_BYTES else 0
+    size_bytes, magic = FILLER.struct.unpack(head) if len(head) == FILLER_BYTES else (0, 0)
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        return 0  # a filler may be as long as its file: it is not read
     record = bytearray(reader.read(phy_offset, max(0, size_bytes)))
     if len(record) != size_bytes or size_bytes < HEAD_V4.size_bytes:
         return 0
@@ -282,7 +339,7 @@ def _behind(
     hole: Hole, log: Stitched, findings: Sequence[Finding], unqueued: Counter[str]
 ) -> tuple[int, int]:
     """Returns how many messages a cut at a hole loses, and how many of them findings count as well."""
-    at_hole = [finding for finding in findings if _phy_offset(finding) >= hole.phy_offset]
+    at_hole = [finding for finding in findings if phy_offset_of(finding) >= hole.phy_offset]
     repairable = sum(finding.code == "record-repairable" for finding in at_hole)
     tombstones = sum(finding.messages for finding in at_hole if finding.code == "tombstones")
     stretches = [one for one in log.log.stretches if one.start >= hole.phy_offset]
@@ -308,6 +365,7 @@ def _by_queue(stretches: Iterable[Stretch], *, lacks_unit: bool = False) -> Coun
     return counted
 
 
-def _phy_offset(finding: Finding) -> int:
+def phy_offset_of(finding: Finding) -> int:
+    """Returns the physical offset that a finding about the log names."""
     first = parse_segment_file_name(finding.file.rpartition("/")[2])
     return finding.position_bytes + (first or 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.check.broker_start import BrokerStart, Start, unqueued_messages
+from seglog.doctor.check.broker_start import BrokerStart, Start, phy_offset_of, unqueued_messages
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
 from seglog.storage.findings import Finding, ending_of
@@ -163,10 +163,13 @@ def _do_not(report: CheckReport, doubt: Doubt) -> str:
 
 def _harm_to_queues(report: CheckReport, doubt: Doubt) -> str:
     """Returns what RocketMQ does if its queues end after, or before, the end of the log."""
-    ends = sum(finding.messages for finding in report.findings if finding.code == "messages-lost")
+    # Units that lead into the log, be it to a file that is gone, stay, and new messages come after them.
+    log_end = report.start.end_phy_offset
+    lost = [finding for finding in report.findings if finding.code == "messages-lost"]
+    ends = sum(finding.messages for finding in lost if phy_offset_of(finding) >= log_end)
     if ends:
         return f"it gives the queue offsets of {ends:,} lost messages to new ones"
-    if doubt.is_at_end:
+    if doubt.is_at_end or any(phy_offset_of(finding) + finding.size_bytes > log_end for finding in lost):
         return "it may give the queue offsets of lost messages to new ones"
     if report.state != "clean":
         return ""

@@ -35,9 +35,8 @@ def check_verdict(name):
     if any(line["kind"] == "openFailed" for line in answered):
         assert start.start is Start.NO
         return
-    end = report.end_phy_offset if start.start is Start.YES else start.cut_at
     assert start.start in {Start.YES, Start.LOSES}
-    assert stores[0]["maxPhyOffset"] == end
+    assert stores[0]["maxPhyOffset"] == start.end_phy_offset
 
 
 def test_an_end_of_the_log_that_no_queue_counts_is_not_called_no_loss(seglog: Seglog, tmp_path):

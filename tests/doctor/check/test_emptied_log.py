@@ -1,4 +1,7 @@
-"""A log whose files are empty or zeros: the names say how long they were, and every loss is counted."""
+"""A log whose files are empty, zeros or gone: every loss is counted, and RocketMQ's end of the log is known.
+
+The names of empty files say how long they were.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,21 @@ import os
 
 import pytest
 
+from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check import check_store
+from seglog.doctor.check.triage import verdict_on
 from seglog.doctor.check.verify import verify_store
 from seglog.doctor.repair.repair import plan_repair
 from seglog.storage.directory.broker_conf import encode_lengths
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.files.files import RealFiles
 from tests.doctor.check.test_lengths import SEGMENT, log_files
+from tests.support.damage.log_ends import LOG_ENDS
 from tests.support.damage.treatment import run
+from tests.support.machine.shared import copy_tree
 from tests.support.material import golden
 from tests.support.material.stores import new_clock
+from tests.support.rows import every_row
 
 
 def emptied(folder, size_bytes=0):
@@ -58,3 +66,30 @@ def test_names_of_an_emptied_log_go_over_what_was_written_down(tmp_path):
     (root / "seglog").mkdir()
     (root / "seglog" / "lengths.conf").write_bytes(encode_lengths(FileSizes(segment_bytes=8192)))
     assert check_store(root, clock=new_clock()).geometry.segment_size_bytes == SEGMENT
+
+
+@pytest.mark.parametrize("name", ["roll", "roll-halt"])
+def test_a_verdict_knows_where_rocketmq_ends_the_log(name, tmp_path):
+    whole = golden.shared(name)
+    with every_row() as row:
+        for number, (what, one) in enumerate(LOG_ENDS.items()):
+            with row(what):
+                root = copy_tree(whole, tmp_path / str(number))
+                one.damage(root)
+                start = verdict_on(check_store(root, clock=new_clock())).start
+                assert start.end_phy_offset == (one.closed if name == "roll" else one.halted)
+                assert start.start is (Start.LOSES if start.cut_at >= 0 else Start.YES)
+
+
+def test_queue_offsets_are_given_again_only_where_rocketmq_ends_the_log_before_them(tmp_path):
+    whole = golden.shared("roll-halt")
+
+    def do_not(what):
+        root = copy_tree(whole, tmp_path / what)
+        LOG_ENDS[what].damage(root)
+        return verdict_on(check_store(root, clock=new_clock())).do_not
+
+    assert do_not("the last file is gone, the prepared one is not") == ""
+    assert "gives the queue offsets of 73 lost messages" in do_not(
+        "the last file and the prepared one are gone"
+    )
