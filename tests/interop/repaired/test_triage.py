@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import shutil
 from collections.abc import Callable
@@ -19,10 +18,11 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.interop.judging.states import as_is, crashed, states_of
 from tests.support.damage.campaign import KINDS
+from tests.support.damage.log_ends import LOG_ENDS
 from tests.support.damage.subjects import make_subject
 from tests.support.material import golden
 from tests.support.rows import every_row
-from tests.support.scale import scaled
+from tests.support.scale import chance, scaled
 
 pytestmark = pytest.mark.interop
 
@@ -32,11 +32,14 @@ GIVEN = FileSizes(
     SMALL_GEOMETRY.segment_size_bytes,
 )
 SEEDS = range(scaled(2, 2))
+"""Those of each kind of damage that are the same for each commit."""
+DRAWN = range(scaled(4, 20))
+"""Those that follow from the commit."""
 DAMAGED = golden.golden_names(damaged=True)
 
 
 def hold(judge, root):
-    """Holds the verdict on a store against what RocketMQ does with a copy of it."""
+    """Holds the verdict on a store against what RocketMQ does with a copy of it, and returns the latter."""
     report = check_store(root, given=GIVEN)
     start = verdict_on(report).start
     dump = judge.dump(root, SMALL_GEOMETRY)
@@ -44,12 +47,10 @@ def hold(judge, root):
     said = (start, dump.refusal, codes)
     if start.start is Start.NO:
         assert dump.refusal is not None, said
-    elif start.start is Start.YES:
+    elif start.start in {Start.YES, Start.LOSES}:
         assert dump.refusal is None, said
-        assert dump.store["maxPhyOffset"] == report.end_phy_offset, said
-    elif start.start is Start.LOSES:
-        assert dump.refusal is None, said
-        assert dump.store["maxPhyOffset"] == max(start.cut_at, 0), said
+        assert dump.store["maxPhyOffset"] == start.end_phy_offset, said
+    return dump
 
 
 @pytest.mark.parametrize("name", DAMAGED)
@@ -65,15 +66,31 @@ def test_the_verdict_on_a_damaged_store_of_rocketmq_is_what_rocketmq_does(judge:
 
 
 @pytest.mark.parametrize("name", ["roll", "roll-halt"])
+def test_the_end_of_the_log_in_a_verdict_is_where_rocketmq_ends_it(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], name
+):
+    whole = golden.extract(name, tmp_path)
+    with every_row() as row:
+        for what, one in LOG_ENDS.items():
+            with row(what):
+                root = copied(whole)
+                one.damage(root)
+                dump = hold(judge, root)
+                assert dump.store["maxPhyOffset"] == (one.closed if name == "roll" else one.halted)
+
+
+@pytest.mark.parametrize("name", ["roll", "roll-halt"])
 def test_the_verdict_on_random_damage_is_what_rocketmq_does(judge: Judge, tmp_path, name):
     subject = make_subject(name, tmp_path)
     with every_row() as row:
-        for kind, seed in itertools.product(KINDS, SEEDS):
-            with row(kind, seed):
-                root = tmp_path / f"damaged-{kind}-{seed}"
+        for kind in KINDS:
+            draws = [(f"fixed {seed}", random.Random(f"{name} {kind} {seed}")) for seed in SEEDS]
+            draws += [(f"drawn {seed}", chance("verdict", name, kind, seed)) for seed in DRAWN]
+            for seed, drawn in draws:
+                root = tmp_path / f"damaged-{kind}-{seed}".replace(" ", "-")
                 shutil.copytree(subject.root, root)
-                KINDS[kind](subject, root, random.Random(f"{name} {kind} {seed}"))
-                hold(judge, root)
+                with row(seed, KINDS[kind](subject, root, drawn)):
+                    hold(judge, root)
 
 
 ELSEWHERE = [
