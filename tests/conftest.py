@@ -138,7 +138,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Processes of tests are of the size and the seed of the run, also where the commit changes meanwhile.
     os.environ[scale.SIZE_VARIABLE] = size
     os.environ[scale.SEED_VARIABLE] = scale.commit_seed()
-    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or size)
+    settings.load_profile(size)
     if core.global_force_seed is None:
         core.global_force_seed = scale.seed_number("hypothesis")  # type: ignore[assignment]  # as its plugin does
     made = shared.open_shared()

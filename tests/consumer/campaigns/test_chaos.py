@@ -1,7 +1,7 @@
 """Connections, brokers and routes fail, and every acknowledged message is still consumed, in order.
 
 Links are cut at any byte, the broker is killed and comes back on its store, and the topic gets more queues,
-while producers send and groups of both kinds consume. ``--full`` goes on for minutes, with a seed of the day.
+while producers send and groups of both kinds consume. ``--full`` takes minutes; the seed is the commit's.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.interop
 
 ROOT = Path(__file__).parents[3]
 FIXED_SEEDS = range(1, 13)
-OF_THE_DAY = scaled(6, FULL_SEQUENCES)
+OF_THE_COMMIT = scaled(6, FULL_SEQUENCES)
 STEPS = scaled(200, FULL_STEPS)
 STEPS_TO_DIFFER = 200
 """In so many steps some sequence comes to what the releases do otherwise."""
@@ -54,7 +54,7 @@ def test_random_requests_are_answered_alike(differential, seed):
     differential.run(seed, STEPS)
 
 
-@pytest.mark.parametrize("number", range(OF_THE_DAY))
+@pytest.mark.parametrize("number", range(OF_THE_COMMIT))
 def test_finding_11_of_the_broker_random_requests_of_the_day_are_answered_alike(differential, number):
     differential.run(seed_of(commit_seed(), number), STEPS)
 
