@@ -146,7 +146,9 @@ def test_topics_groups_offsets_and_messages_of_ours_are_there_for_a_java_broker(
 def test_what_ours_accepted_for_later_a_java_broker_delivers_and_ours_delivers_the_rest(
     judge: Judge, tmp_path
 ):
-    with open_ours(tmp_path, VirtualClock(SystemClock().now_ms())) as ours:
+    # RocketMQ delivers at once what is due later than its level allows, as seen from its own clock: ours must
+    # not be ahead of it when the last messages are stored.
+    with open_ours(tmp_path, VirtualClock(SystemClock().now_ms() - 2_000)) as ours:
         ours.dispatch(sending("T", "first", level=SECOND))
         ours.advance("2s")
         for name, level in (("second", SECOND), ("minute", HALF_MINUTE), ("hours", TWO_HOURS)):
