@@ -13,14 +13,10 @@ from seglog.client.connect import make_client
 from seglog.clock import VirtualClock
 from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import AsyncProducer, Producer
-from seglog.server.limits import ServerLimits
 from seglog.storage.writes import Durability
 from tests.support.brokers import open_broker
 from tests.support.listening import BrokerServer, Server
 from tests.support.machine.patience import in_time, patience_s
-
-PATIENT = ServerLimits(send_wait_ms=round(patience_s(60) * 1000))
-"""A server that refuses no send because the machine is busy: one that is sent again loses its place."""
 
 
 async def send_many(target: object, count: int = 300) -> list[int]:
@@ -45,7 +41,7 @@ def test_sends_that_are_begun_together_keep_their_order_in_process(tmp_path: Pat
 
 
 def test_sends_that_are_begun_together_keep_their_order_over_a_socket_and_make_no_thread(tmp_path: Path):
-    with BrokerServer(tmp_path / "s", limits=PATIENT) as server:
+    with BrokerServer(tmp_path / "s") as server:
         before: set[threading.Thread] = set()
 
         async def scene() -> set[threading.Thread]:
@@ -62,7 +58,7 @@ def test_sends_that_are_begun_together_keep_their_order_over_a_socket_and_make_n
 
 
 def test_more_sends_than_a_connection_takes_wait_for_their_turn(tmp_path: Path):
-    with BrokerServer(tmp_path / "s", limits=PATIENT) as server:
+    with BrokerServer(tmp_path / "s") as server:
         assert asyncio.run(send_many(server.address, 3_000)) == list(range(1, 3_001))
         assert server.server.accepted_count == 1
 

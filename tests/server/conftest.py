@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,17 @@ import pytest
 
 from seglog.remoting.command import OUR_SENDER, Request, Response, Sender
 from seglog.remoting.later import Deferred
-from seglog.server.limits import ServerLimits
 from tests.support.connections import WireEnd
-from tests.support.listening import LOOPBACK, BrokerServer
+from tests.support.listening import LOOPBACK, PATIENT, BrokerServer
 from tests.support.machine.patience import patience_s, wait_for_result
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., BrokerServer]]:
-    """Serves brokers behind ports of their own, with the limits that are named, until the end."""
+    """Serves brokers behind ports of their own until the end; the limits that are not named are patient."""
     with ExitStack() as servers:
         yield lambda **limits: servers.enter_context(
-            BrokerServer(tmp_path / "served", limits=ServerLimits(**limits))
+            BrokerServer(tmp_path / "served", limits=replace(PATIENT, **limits))
         )
 
 

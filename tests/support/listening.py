@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
-from seglog.server.limits import DEFAULT_LIMITS, ServerLimits
+from seglog.server.limits import ServerLimits
 from seglog.server.listening import Listener
 from seglog.server.server import Server as OurServer
 from seglog.testing import RoomyFiles
@@ -88,6 +88,10 @@ class Server:
             self._serve(one, number)
 
 
+PATIENT: Final = ServerLimits(send_wait_ms=600_000, pull_wait_ms=600_000, other_wait_ms=600_000)
+"""No request is refused for how long it waited: on a busy machine that is long."""
+
+
 class BrokerServer:
     """A broker of ours on real time behind ports; it is name server as well. Use it in a ``with`` statement.
 
@@ -96,7 +100,7 @@ class BrokerServer:
         port: Where it listens; 0 for one that is free.
         config: Its settings; the address is that of the port.
         advertised: The address that routes name instead.
-        limits: What clients may take.
+        limits: What clients may take; without, no request is refused for how long it waited.
         record_crc: Whether messages get ``__CRC32#``, which RocketMQ does not give them by default.
         broker_port: The broker's own port, which routes name; 0 for one that is free. The VIP channel has one
             too then. None for one port for all.
@@ -115,7 +119,7 @@ class BrokerServer:
         port: int = 0,
         config: BrokerConfig | None = None,
         advertised: str | None = None,
-        limits: ServerLimits = DEFAULT_LIMITS,
+        limits: ServerLimits = PATIENT,
         *,
         record_crc: bool = True,
         broker_port: int | None = None,

@@ -12,7 +12,7 @@ import pytest
 
 from seglog.broker.settings.config import BrokerConfig
 from tests.interop.judging import toolchain
-from tests.interop.judging.client_runs import PATIENT, Both, ClientRun, cpp_clients, run_at_both
+from tests.interop.judging.client_runs import Both, ClientRun, cpp_clients, run_at_both
 from tests.interop.judging.places import DELAY_LEVELS
 from tests.support.listening import BrokerServer
 
@@ -57,9 +57,7 @@ def test_clients_come_to_the_same(both, scenario):
 
 def test_after_the_last_attempt_a_message_is_a_dead_letter(tmp_path):
     """It sends a message back without its topic, at which RocketMQ 5.4.0 fails: it is in no topic then."""
-    with BrokerServer(
-        tmp_path / "store", config=BrokerConfig(delay_levels=DELAY_LEVELS), limits=PATIENT
-    ) as at:
+    with BrokerServer(tmp_path / "store", config=BrokerConfig(delay_levels=DELAY_LEVELS)) as at:
         run = ClientRun(cpp_clients(("dead",))(at.address, at.address, tmp_path), tmp_path)
         try:
             (done,) = run.outcomes().values()

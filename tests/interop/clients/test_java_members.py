@@ -26,7 +26,6 @@ from seglog.remoting.command import Request, expect_body
 from seglog.remoting.headers import CreateTopicHeader
 from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.message_queue import MessageQueue
-from tests.interop.judging.client_runs import PATIENT
 from tests.interop.judging.java_worker import JavaWorker, Place
 from tests.interop.judging.places import BROKER_NAME
 from tests.support.asks import wait_until
@@ -165,7 +164,7 @@ def settle(groups, most_s=60):
 
 def test_members_of_both_share_groups_while_some_join_leave_and_are_killed(judge, tmp_path):
     with ExitStack() as opened:
-        server = opened.enter_context(BrokerServer(tmp_path / "served", limits=PATIENT))
+        server = opened.enter_context(BrokerServer(tmp_path / "served"))
         client = opened.enter_context(make_client(server.address))
         header = CreateTopicHeader("T", "TBW102", QUEUES, QUEUES, 6)
         made = client.link.invoke(Request(RequestCode.UPDATE_AND_CREATE_TOPIC, header))

@@ -15,7 +15,6 @@ from seglog.remoting.command import Request
 from seglog.remoting.headers import CreateTopicHeader
 from seglog.server.listening import Listener
 from tests.interop.clients.conftest import DRAWN, RELEASES
-from tests.interop.judging.client_runs import PATIENT
 from tests.interop.judging.java_worker import JavaWorker
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.places import BROKER_NAME
@@ -95,7 +94,7 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
             wait_until(lambda: is_farther(broker.offsets().get("T@g", {})), 30)
         assert is_farther(committed(path))
         offsets = committed(path)
-        with BrokerServer(path, ports[0], limits=PATIENT, record_crc=False, broker_port=ports[1]) as server:
+        with BrokerServer(path, ports[0], record_crc=False, broker_port=ports[1]) as server:
             assert server.broker.offsets.all()
             go_on()
             # Java's client commits every 5 s, and consumes as many in less.

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.interop.judging import toolchain
-from tests.interop.judging.client_runs import PATIENT, ClientRun, Outcome, java_clients, leaves
+from tests.interop.judging.client_runs import ClientRun, Outcome, java_clients, leaves
 from tests.support.listening import BrokerServer
 
 pytestmark = pytest.mark.interop
@@ -25,8 +25,8 @@ def runs(
     class_path, folder = toolchain.build(), tmp_path_factory.mktemp("vip")
     outcomes = []
     with (
-        BrokerServer(folder / "three", limits=PATIENT, broker_port=0) as three,
-        BrokerServer(folder / "one", limits=PATIENT) as one,
+        BrokerServer(folder / "three", broker_port=0) as three,
+        BrokerServer(folder / "one") as one,
     ):
         running = []
         for server, vip in ((three, True), (one, False)):

@@ -21,7 +21,6 @@ from seglog.broker.settings.config import BrokerConfig
 from seglog.client.connect import make_client
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
-from seglog.server.limits import ServerLimits
 from tests.interop.judging import toolchain
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.places import BROKER_NAME, GEOMETRY
@@ -40,8 +39,6 @@ _SETTINGS: Final = {
     "sendMessageThreadPoolNums": 1,
     "waitTimeMillsInSendQueue": 60_000,
 }
-PATIENT: Final = ServerLimits(send_wait_ms=60_000, pull_wait_ms=60_000, other_wait_ms=60_000)
-"""As the settings of the real one: on a busy machine nothing is refused for having waited."""
 _PLAIN: Final = (
     (re.compile(r"/?127\.0\.0\.1:\d+"), "ADDRESS"),
     (re.compile(r"cost \[\d+]ms"), "cost [TIME]"),
@@ -118,7 +115,7 @@ def run_at_both(
                 **levels,
             )
         )
-        serving = opened.enter_context(BrokerServer(folder / "ours", config=config, limits=PATIENT))
+        serving = opened.enter_context(BrokerServer(folder / "ours", config=config))
         runs = []
         for name, name_server, broker in (
             ("of ours", serving.address, serving.address),
