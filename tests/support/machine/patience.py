@@ -74,6 +74,17 @@ def wait_until(
         time.sleep(look_s)
 
 
+def took_within(seconds: float, what: str, *, idle_s: float) -> None:
+    """Returns if what was measured took no longer than it may.
+
+    Raises:
+        LateError: It did.
+    """
+    limit_s = patience_s(idle_s)
+    if seconds >= limit_s:
+        raise LateError(f"{what} took {seconds:.2f} s, expected below {limit_s:.2f}")
+
+
 def looks(what: str, *, idle_s: float = 5, look_s: float = _LOOK_S) -> Iterator[float]:
     """Yields the seconds waited so far, before each look, for a loop that ends itself by ``break``.
 
