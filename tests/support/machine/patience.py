@@ -62,16 +62,20 @@ def wait_until(
     Raises:
         LateError: It was not so in time.
     """
-    # The limit follows the load while it waits: a machine may become busy meanwhile.
     begun = time.monotonic()
     while True:
         found = is_so()
         if found:
             return found
-        waited_s = time.monotonic() - begun
-        if waited_s > patience_s(idle_s):
-            raise LateError(f"{what} was not so after {waited_s:.1f} s")
+        _be_patient(begun, what, idle_s)
         time.sleep(look_s)
+
+
+def _be_patient(begun: float, what: str, idle_s: float) -> None:
+    """Raises LateError where a wait took too long. The limit follows the load, which may rise meanwhile."""
+    waited_s = time.monotonic() - begun
+    if waited_s > patience_s(idle_s):
+        raise LateError(f"{what} was not so after {waited_s:.1f} s")
 
 
 def took_within(seconds: float, what: str, *, idle_s: float) -> None:
@@ -93,10 +97,8 @@ def looks(what: str, *, idle_s: float = 5, look_s: float = _LOOK_S) -> Iterator[
     """
     begun = time.monotonic()
     while True:
-        waited_s = time.monotonic() - begun
-        yield waited_s
-        if waited_s > patience_s(idle_s):
-            raise LateError(f"{what} was not so after {waited_s:.1f} s")
+        yield time.monotonic() - begun
+        _be_patient(begun, what, idle_s)
         time.sleep(look_s)
 
 
@@ -166,9 +168,7 @@ async def wait_until_in_loop(
         found = is_so()
         if found:
             return found
-        waited_s = time.monotonic() - begun
-        if waited_s > patience_s(idle_s):
-            raise LateError(f"{what} was not so after {waited_s:.1f} s")
+        _be_patient(begun, what, idle_s)
         await asyncio.sleep(look_s)
 
 
