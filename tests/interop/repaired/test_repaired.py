@@ -222,6 +222,46 @@ def test_real_store_serves_the_rest_of_a_store_that_lost_much(
     assert tree_digest(root) == before
 
 
+UNCOVERED = {
+    "flag": (16, 0x80),
+    "a queue that no other record has, two bits from its own": (13, 0x11),
+    "flags of compression": (38, 1),
+    "a transaction that has not ended": (39, 4),
+    "a batch": (39, 0x80),
+    "time of birth": (44, 0x40),
+    "port that no host has": (53, 1),
+    "store time": (60, 1),
+    "store host": (65, 8),
+    "reconsume times": (72, 0x10),
+    "prepared transaction offset": (80, 2),
+    "a byte of the properties": (-3, 2),
+}
+"""Where in a record which bits become others, of those that no checksum covers."""
+
+
+def test_real_store_serves_a_record_as_its_bytes_stand_where_nothing_covers_them(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path]
+):
+    subject = make_subject("roll", tmp_path)
+    whole = golden.expected("roll")
+    messages = [line for line in whole if line["kind"] == "msg"]
+    with every_row() as row:
+        for number, (name, (at, bits)) in enumerate(UNCOVERED.items()):
+            line = chance("uncovered", name).choice(messages)
+            root = tmp_path / f"uncovered-{number}"
+            shutil.copytree(subject.root, root)
+            place_in_file = line["cqPos"] % SEGMENT + (at if at >= 0 else line["cqSize"] + at)
+            data = bytearray(log_file(root, line["cqPos"] // SEGMENT).read_bytes())
+            data[place_in_file] ^= bits
+            log_file(root, line["cqPos"] // SEGMENT).write_bytes(data)
+            standing = standing_records(subject, root, whole)
+            lost = lost_in(repaired(root))
+            with row(name, line["cqPos"]):
+                assert list(standing) == [place(line)]
+                assert lost <= {place(line)}
+                check_with_java(judge, copied(root), whole, lost, standing)
+
+
 @contextlib.contextmanager
 def noted(damage: str) -> Iterator[None]:
     """Adds the damage to an error."""
