@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 import time
@@ -121,12 +123,39 @@ def test_only_a_campaign_of_the_same_commit_size_and_seed_is_continued(tmp_path)
                 state.note("tests", file="tests/test_a.py")
 
 
-def test_the_line_that_a_killed_run_did_not_finish_is_passed_over(tmp_path):
+def test_the_line_that_a_killed_run_did_not_finish_hides_no_later_one(tmp_path):
     state = State(tmp_path, RUN)
     state.note("tests", file="tests/test_a.py")
     with state.journal("tests").open("a") as out:
         out.write('{"file": "tests/te')
-    assert state.part("tests").done == {"tests/test_a.py"}
+    state.note("tests", file="tests/test_b.py")
+    assert state.part("tests").done == {"tests/test_a.py", "tests/test_b.py"}
+
+
+def test_a_file_that_can_be_collected_again_is_no_failure_any_more(tmp_path):
+    state = State(tmp_path, RUN)
+    state.note("tests", test="tests/test_a.py", outcome="failed", seconds=0, is_late=False, error="no module")
+    assert state.part("tests").failures()
+    state.note("tests", file="tests/test_a.py")
+    assert not state.part("tests").failures()
+
+
+def test_a_green_campaign_is_remembered_by_later_ones_until_the_next_green_one(tmp_path):
+    state = State(tmp_path, RUN)
+    part = state.part("tests")
+    begun = summary_of(RUN, "2026-11-29", {"tests": part}, {})
+    assert begun["green"] is None
+    part.is_complete = True
+    green = summary_of(RUN, "2026-11-29", {"tests": part}, begun)
+    assert green["green"] == {"commit": RUN.commit, "date": "2026-11-29"}
+    part.is_complete = False
+    later = summary_of(Run("0b" * 20, "usual", "0b0b"), "2026-11-30", {"tests": part}, green)
+    assert later["green"] == green["green"]
+    part.is_complete = True
+    changed = summary_of(
+        Run(f"{'0c' * 20} with changes", "usual", "0c"), "2026-12-01", {"tests": part}, later
+    )
+    assert changed["green"] == green["green"]
 
 
 def test_the_summary_names_parts_failures_and_what_is_left(tmp_path):
@@ -137,7 +166,9 @@ def test_the_summary_names_parts_failures_and_what_is_left(tmp_path):
     state.note("tests", test="a.py::c", outcome="passed", error=None, **said)
     state.note("tests", part_seconds=3.0, complete=True)
     state.note("twin", part_seconds=2.0, complete=False)
-    summary = summary_of(RUN, "2026-11-29", {name: state.part(name) for name in ("tests", "twin", "perf")})
+    summary = summary_of(
+        RUN, "2026-11-29", {name: state.part(name) for name in ("tests", "twin", "perf")}, {}
+    )
     assert summary["commit"] == RUN.commit
     assert not summary["complete"]
     counts = {"passed": 1, "failed": 1, "skipped": 0, "seconds": 3}
@@ -188,12 +219,68 @@ def test_a_room_that_there_is_not_and_a_commit_that_there_is_not_are_refused():
     assert (code, "git diff" in said) == (1, True)
 
 
-def test_a_campaign_runs_no_part_after_its_time_and_writes_that_it_is_left(tmp_path):
-    clone = tmp_path / "clone"
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    """A campaign of a clone, which may be given variables."""
+    clone = tmp_path_factory.mktemp("campaign") / "clone"
     subprocess.run(["git", "clone", "-q", "--shared", ROOT, clone], check=True)
-    words = [sys.executable, clone / "tools" / "campaign", "--minutes", "0"]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert ran.returncode == 3, ran.stderr
-    assert "left to run: tests, interop, twin" in ran.stdout
-    summary = json.loads((clone / "tests" / "campaign.json").read_text())
-    assert not summary["complete"]
+
+    def run(*words, **variables):
+        ran = subprocess.run(
+            [sys.executable, clone / "tools" / "campaign", *words],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            timeout=patience_s(60),
+            check=False,
+        )
+        return ran.returncode, ran.stdout, ran.stderr
+
+    run.clone = clone
+    return run
+
+
+def summary(campaign):
+    return json.loads((campaign.clone / "tests" / "campaign.json").read_text())
+
+
+def test_a_campaign_runs_no_part_after_its_time_and_writes_that_it_is_left(campaign):
+    code, said, errors = campaign("--minutes", "0")
+    assert code == 3, errors
+    assert "left to run: tests, interop, twin" in said
+    assert not summary(campaign)["complete"]
+
+
+def test_a_part_that_did_not_run_its_tests_is_red(campaign):
+    """Such as kernels that cannot be compiled."""
+    code, said, _ = campaign("--part", "sanitize", CC="/bin/false")
+    assert code == 1, said
+    found = summary(campaign)
+    assert not found["parts"]["sanitize"]["complete"]
+    assert [one["test"] for one in found["failures"]] == ["pytest of sanitize"]
+
+
+def test_two_campaigns_of_a_checkout_do_not_run_at_once(campaign):
+    with (campaign.clone / "build" / "campaign.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, _, errors = campaign("--minutes", "0")
+    assert (code, "another campaign of this checkout runs" in errors) == (2, True)
+
+
+def test_what_is_no_time_and_no_test_is_refused(campaign):
+    with every_row() as row:
+        for words in (("--minutes", "nan"), ("--minutes", "-1"), ("--jobs", "0"), ("--twin", "")):
+            with row(words):
+                assert campaign(*words)[0] == 2
+
+
+def test_changed_files_are_another_campaign(campaign):
+    state = campaign.clone / "build" / "campaign-state" / "campaign.json"
+    commits = []
+    for text in ("one", "two"):
+        (campaign.clone / "new.txt").write_text(text)
+        assert campaign("--minutes", "0")[0] == 3
+        commits.append(json.loads(state.read_text())["commit"])
+    (campaign.clone / "new.txt").unlink()
+    assert len(set(commits)) == 2
+    assert all(" with changes " in commit for commit in commits)

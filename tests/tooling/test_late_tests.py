@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machine.patience import patience_s
+from tests.support.rows import every_row
 
 ROOT = Path(__file__).resolve().parents[2]
 SUMMARY = ROOT / "tools" / "ci-summary"
@@ -62,6 +63,10 @@ def test_late_and_wrong(broken_later):
 def test_counterexample(number):
     raise LateError("it was not so")
 
+def test_cause_of_itself():
+    error = ValueError("x")
+    raise error from error
+
 def test_row():
     with every_row() as row:
         with row("first"):
@@ -79,6 +84,7 @@ WRONG = (
     "test_wrong",
     "test_late_and_wrong",
     "test_counterexample",
+    "test_cause_of_itself",
     "test_that_ends_its_process",
 )
 
@@ -122,13 +128,13 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def write(folder, outcome, *names, code=1):
+def write(folder, outcome, *names, code=1, run="tests"):
     """Writes the results of some tests as a run of them would."""
     folder.mkdir(parents=True, exist_ok=True)
     root = ET.Element("testsuites")
     ET.SubElement(root, "testsuite").extend([case for name in names for case in outcome[name]])
-    ET.ElementTree(root).write(folder / "tests.xml")
-    (folder / "tests.exit").write_text(f"{code}\n")
+    ET.ElementTree(root).write(folder / f"{run}.xml")
+    (folder / f"{run}.exit").write_text(f"{code}\n")
 
 
 def summarize(folder, *words):
@@ -208,6 +214,33 @@ def test_a_test_that_was_flaky_before_refuses_unless_it_was_repaired(repaired, c
     assert ended == code
     told = f"`{test}` is flaky for the second time and was not repaired (tests/flaky.md)"
     assert (told in lines) == bool(code)
+
+
+def test_a_test_that_is_late_in_two_runs_of_a_commit_is_flaky_once(checkout, outcomes):
+    first, second = outcomes
+    for run in ("tests", "twin"):
+        write(checkout / "build", first, "test_good", "test_late", run=run)
+        write(checkout / "build" / "again", second, "test_late", run=run, code=0)
+    code, lines = summarize(checkout, "allowed", "tests,twin")
+    assert (code, lines[-1]) == (0, "4 passed, 0 failed")
+
+
+def test_the_second_try_is_of_the_same_tests(checkout, outcomes):
+    first, second = outcomes
+    write(checkout / "build", first, "test_good", "test_late")
+    write(checkout / "build" / "again", second, "test_late_process", code=0)
+    assert summarize(checkout, "allowed", "tests")[0] == 1
+
+
+def test_what_is_not_as_it_was_written_ends_in_no_traceback(checkout, outcomes):
+    write(checkout / "build", outcomes[0], "test_good", code=0)
+    with every_row() as row:
+        for text in ("[]", "{}", "null", '{"commit": ""}', "{"):
+            with row(text):
+                (checkout / "tests" / "campaign.json").write_text(text)
+                assert summarize(checkout, "allowed", "tests")[0] == 0
+    (checkout / "build" / "tests.exit").write_text("")
+    assert summarize(checkout, "allowed", "tests")[0] == 1
 
 
 def test_a_run_without_results_is_refused(checkout, outcomes):

@@ -50,6 +50,7 @@ class Journal:
         self._config, self._until_s = config, until_s
         path.parent.mkdir(parents=True, exist_ok=True)
         self._out = path.open("a", encoding="utf-8")
+        self._out.write("\n")  # the line before may be one that a killed run did not finish
         self._left: Counter[str] | None = None
         self._phases: dict[str, list[pytest.TestReport]] = {}
 
@@ -74,8 +75,10 @@ class Journal:
         if report.when not in {"setup", "call"}:  # a process that ended has one phase, which has no name
             self._end(report.nodeid)
 
-    def pytest_sessionfinish(self) -> None:
-        """Closes the file."""
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Says that the run came to its end, and how; one that was killed says nothing."""
+        self._write(ended=int(session.exitstatus))
         self._out.close()
 
     def _count(self, ids: Iterable[str]) -> None:

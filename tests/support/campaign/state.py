@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +39,7 @@ class Part:
         done: Files whose selected tests have all run.
         seconds: Of the tests, added up.
         is_complete: Whether nothing is left to run.
+        ends: How many runs came to their end by themselves.
     """
 
     outcomes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Part:
     done: set[str] = field(default_factory=set)
     seconds: float = 0.0
     is_complete: bool = False
+    ends: int = 0
 
     def failures(self) -> list[dict[str, Any]]:
         """Returns the tests whose last outcome is a failure."""
@@ -95,7 +98,7 @@ class State:
     def note(self, part: str, **line: object) -> None:
         """Appends a line to the journal of a part."""
         with self.journal(part).open("a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")
+            out.write(f"\n{json.dumps(line)}\n")  # the line before may be one that was not finished
 
     def part(self, name: str) -> Part:
         """Reads what a part has done."""
@@ -103,6 +106,9 @@ class State:
         for line in self._lines(name):
             if "file" in line:
                 part.done.add(line["file"])
+                part.outcomes.pop(line["file"], None)  # it could not be collected before
+            elif "ended" in line:
+                part.ends += 1
             elif "part_seconds" in line:
                 part.seconds += line["part_seconds"]
                 part.is_complete = line["complete"]
@@ -113,29 +119,32 @@ class State:
 
     def _lines(self, part: str) -> Iterator[dict[str, Any]]:
         path = self.journal(part)
-        for text in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-            try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        for text in filter(None, lines):
+            with suppress(json.JSONDecodeError):  # the last line of a run that was killed
                 yield json.loads(text)
-            except json.JSONDecodeError:  # the last line of a run that was killed
-                return
 
 
-def summary_of(run: Run, date: str, parts: dict[str, Part]) -> dict[str, Any]:
+def summary_of(run: Run, date: str, parts: dict[str, Part], before: dict[str, Any]) -> dict[str, Any]:
     """Returns what is committed of a campaign.
 
     Args:
         run: What it was of.
         date: When it was, as text.
         parts: What each part has done.
+        before: The summary of the campaign before; a green one is remembered until the next green one.
     """
     failures = [{"part": name, **line} for name, part in parts.items() for line in part.failures()]
     flaky = [{"part": name, **line} for name, part in parts.items() for line in part.flaky()]
+    complete = all(part.is_complete for part in parts.values())
+    is_green = complete and not failures and " " not in run.commit
     return {
         "commit": run.commit,
         "date": date,
+        "green": {"commit": run.commit, "date": date} if is_green else before.get("green"),
         "size": run.size,
         "seed": run.seed,
-        "complete": all(part.is_complete for part in parts.values()),
+        "complete": complete,
         "parts": {name: part.summary() for name, part in parts.items()},
         "failures": failures,
         "flaky": flaky,
