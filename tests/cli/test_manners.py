@@ -61,13 +61,21 @@ IN_STORES: Final = [name for name in CHANGING if not name.startswith("spark ")]
 """tests/spark has those of Spark."""
 
 
-def _options_of(name: str) -> dict[str, click.Parameter]:
+def _parameters_of(name: str) -> list[click.Parameter]:
     found: click.Command | None = commands
     for word in name.split():
         assert isinstance(found, click.Group)
         found = found.get_command(click.Context(found), word)
     assert found is not None
-    return {option: one for one in found.params for option in one.opts}
+    return found.params
+
+
+def _options_of(name: str) -> dict[str, click.Parameter]:
+    return {option: one for one in _parameters_of(name) for option in one.opts}
+
+
+def _arguments_of(name: str) -> list[click.Argument]:
+    return [one for one in dict.fromkeys(_parameters_of(name)) if isinstance(one, click.Argument)]
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +134,26 @@ def test_what_changes_has_apply_and_nothing_else_has_it():
                 assert "--dry-run" not in options
                 if name in CHANGING:
                     assert options["--apply"].name == "is_applied"
+
+
+def test_an_option_that_takes_a_fraction_takes_no_nan(seglog: Seglog, tmp_path):
+    """NaN is in every range of click."""
+    found = 0
+    with every_row() as row:
+        for name in command_paths():
+            for option, one in _options_of(name).items():
+                if not isinstance(one.type, click.types.FloatParamType):
+                    continue
+                found += 1
+                with row(name, option):
+                    given = [
+                        tmp_path if isinstance(arg.type, click.Path) else "127.0.0.1:1"
+                        for arg in _arguments_of(name)
+                    ]
+                    ran = seglog(*name.split(), *given, option, "nan")
+                    assert ran.exit_code in {2, 24}, ran.stderr
+                    assert list(tmp_path.iterdir()) == []
+    assert found
 
 
 def test_all_that_change_print_the_line_of_a_preview():

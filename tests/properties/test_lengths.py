@@ -116,3 +116,22 @@ def test_the_length_is_known_whatever_one_of_them_has(original, tmp_path):
 def test_two_empty_files_with_one_missing_between_them_prove_no_length(original, tmp_path):
     damaged(original, tmp_path / "s", {0: 0, 2: 2}, {0: 0, 2: 0})
     assert not list_store(RealFiles(), tmp_path / "s").geometry.is_segment_known
+
+
+def test_of_up_to_two_files_that_are_left_whole_or_empty_the_length_is_the_true_one_or_none(
+    original, tmp_path
+):
+    with every_row() as row:
+        for count in (1, 2):
+            for kept in itertools.combinations(range(FILES), count):
+                for sizes in itertools.product((0, SEGMENT), repeat=count):
+                    root = tmp_path / f"{kept} {sizes}"
+                    damaged(
+                        original,
+                        root,
+                        dict(zip(kept, kept, strict=True)),
+                        dict(zip(kept, sizes, strict=True)),
+                    )
+                    with row(kept, sizes):
+                        geometry = list_store(RealFiles(), root).geometry
+                        assert geometry.segment_size_bytes == SEGMENT or not geometry.is_segment_known

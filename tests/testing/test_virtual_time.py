@@ -16,7 +16,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.producer.producer import Producer
 from seglog.remoting.codes import PullFlag, ResponseCode
 from seglog.remoting.message_queue import MessageQueue
-from seglog.storage.files.files import DiskUsage, RealFiles
+from seglog.storage.files.files import DiskUsage
 from seglog.testing import VirtualBroker
 from tests.support.brokers import pull, records_body, send_delayed
 from tests.support.counted_calls import counted_calls
@@ -179,7 +179,7 @@ def test_settings_and_time_can_be_others(tmp_path):
 
 @pytest.mark.parametrize("percent", [80, 88, 95])
 def test_how_full_the_machines_disk_is_changes_nothing(tmp_path, monkeypatch, percent):
-    monkeypatch.setattr(RealFiles, "usage", lambda _self, _path: DiskUsage(percent, 100 - percent))
+    monkeypatch.setattr(DiskUsage, "of", lambda _folder: DiskUsage(percent, 100 - percent))
     config = BrokerConfig(retention_hours=1, retention_policy="allow")
     with VirtualBroker.at(tmp_path / "s", config=config) as broker:
         broker.producer().send("orders", b"1")

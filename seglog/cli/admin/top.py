@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,6 +47,8 @@ def command(*, address: str, once: bool, interval_s: float, as_json: bool) -> No
     are shown, the busiest first; --json has all. A broker that does not answer has a line that says so;
     with --once the command ends with that error after it has shown the others.
     """
+    if not math.isfinite(interval_s):  # NaN is in every range
+        raise click.UsageError("--interval: found no number; give --interval 2, say")
     with closing(Brokers(address)) as brokers:
         if once:
             _end(_print(_views(brokers), as_json=as_json))

@@ -27,7 +27,7 @@ def test_an_index_of_a_store_that_lost_a_whole_file_still_has_tags(tmp_path):
 def test_a_store_whose_newest_messages_were_lost_goes_on_to_index_tags(tmp_path):
     root = tmp_path / "store"
     with MessageStore.open(root, clock=new_clock(), **SMALL, **SMALL_INDEX) as store:
-        puts = [store.put("T", b"%d" % number, tags="TagA") for number in range(60)]
+        puts = [store.put("T", b"%200d" % number, tags="TagA") for number in range(60)]
     log = max((root / "commitlog").iterdir())
     content = bytearray(log.read_bytes())
     for put in puts[-3:-1]:

@@ -135,7 +135,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("make", "options", "error"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_opened_is_refused_with_advice_and_nothing_changes(tmp_path, make, options, error):
+def test_what_cannot_be_opened_is_refused_with_advice_and_nothing_changes(
+    tmp_path, monkeypatch, make, options, error
+):
+    monkeypatch.chdir(tmp_path)  # where an empty text would make a store
     path = make(tmp_path)
     before = tree_digest(tmp_path)
     with pytest.raises(error) as refused:

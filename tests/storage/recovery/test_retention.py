@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from pathlib import Path
@@ -411,3 +412,14 @@ def test_a_disk_that_fails_while_deleting_loses_nothing_that_stays(tmp_path):
             assert at > 10
             return
     raise AssertionError("it never came to an end")
+
+
+@pytest.mark.parametrize("place", [math.inf, -math.inf, math.nan])
+def test_the_file_in_use_stays_whatever_place_is_given(tmp_path: Path, place: float):
+    with MessageStore.open(tmp_path, clock=new_clock(), **SMALL) as store:
+        fill(store, 40)
+        with pytest.raises(SeglogError):
+            store.retention.delete_before(place)  # type: ignore[arg-type]
+        put = store.put("T", b"next")
+        assert bytes(store.message_at(put.phy_offset).body) == b"next"
+        assert log_files(store)[0] == segment_file_name(0)
