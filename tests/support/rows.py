@@ -83,9 +83,14 @@ def each_row(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]],
     Args:
         names: The parameters that rows are for, separated by commas.
         rows: Their values, tuples where there is more than one parameter; or what ``pytest.param`` returns.
+
+    Raises:
+        ValueError: A row has marks, which would have no effect.
     """
     wanted = [name.strip() for name in names.split(",")]
     table = list(rows)
+    if marked := [given for given in table if isinstance(given, _PARAM) and given.marks]:
+        raise ValueError(f"rows of one test have no marks of their own: {_shown(marked)}")
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         def test(**fixtures: Any) -> None:

@@ -16,6 +16,7 @@ import hashlib
 import itertools
 import os
 import random
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +24,11 @@ from typing import Final
 
 SIZE_VARIABLE: Final = "SEGLOG_TEST_SIZE"
 SEED_VARIABLE: Final = "SEGLOG_TEST_SEED"
+_KERNEL_VARIABLE: Final = "SEGLOG_KERNEL"
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _GATE_DIVISOR: Final = 4
 _FIXED_SEED: Final = "seglog"
-"""Where there is no git: the sources of a release are tried with the same draws everywhere."""
+"""Where there is no git of our own: the sources of a release are tried with the same draws everywhere."""
 
 
 class Size(enum.StrEnum):
@@ -37,7 +39,15 @@ class Size(enum.StrEnum):
     FULL = "full"
 
 
-_size = Size(os.environ.get(SIZE_VARIABLE) or Size.GATE)
+def _given_size() -> Size:
+    given = os.environ.get(SIZE_VARIABLE) or Size.GATE
+    try:
+        return Size(given)
+    except ValueError:
+        raise SystemExit(f"{SIZE_VARIABLE} is {given!r}: expected gate, usual or full") from None
+
+
+_size = _given_size()
 
 
 def set_size(size: Size) -> None:
@@ -83,14 +93,15 @@ def commit_seed() -> str:
     """Returns what all random choices follow from: ``SEGLOG_TEST_SEED``, or the commit's hash, shortened."""
     given = os.environ.get(SEED_VARIABLE)
     if given:
-        return given
+        # Bytes that are no UTF-8 become text that any user of the seed can encode.
+        return given.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    words = ["git", "rev-parse", "--show-toplevel", "--short=12", "HEAD"]
     try:
-        asked = subprocess.run(
-            ["git", "rev-parse", "--short=12", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=True
-        )
+        asked = subprocess.run(words, cwd=_ROOT, capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return _FIXED_SEED
-    return asked.stdout.strip()
+    top, commit = os.fsdecode(asked.stdout).rstrip("\n").rsplit("\n", 1)
+    return commit if Path(top).resolve() == _ROOT else _FIXED_SEED
 
 
 def seed_number(*names: object) -> int:
@@ -145,5 +156,7 @@ def repeating(test: str, seed: str) -> str:
         test: Its file and name as pytest has them.
         seed: What it drew from.
     """
-    quoted = test.replace("'", "'\\''")
-    return f"{SEED_VARIABLE}={seed} .venv/bin/pytest --size {_size} '{quoted}'"
+    kernel = os.environ.get(_KERNEL_VARIABLE)
+    variables = ({_KERNEL_VARIABLE: kernel} if kernel else {}) | {SEED_VARIABLE: seed}
+    shown = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    return f"{shown} .venv/bin/pytest --size {_size} {shlex.quote(test)}"

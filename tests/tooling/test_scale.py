@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +18,7 @@ import pytest
 
 from seglog.remoting.later import Deferred
 from tests.support import scale
-from tests.support.machine import shared
+from tests.support.machine import memory_folder, shared
 from tests.support.machine.children import child
 from tests.support.machine.patience import (
     LateError,
@@ -31,7 +34,7 @@ from tests.support.machine.patience import (
     wait_until_in_loop,
 )
 from tests.support.narrow import not_none
-from tests.support.rows import every_row
+from tests.support.rows import each_row, every_row
 from tests.support.scale import Size, chance, scaled, seed_number, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,8 +152,23 @@ def test_the_seed_is_the_one_that_is_given_or_the_commit_or_fixed(monkeypatch):
     git = ["git", "rev-parse", "HEAD"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     assert asked() == (commit[:12] or "seglog")
-    monkeypatch.setenv("PATH", "")
+    with monkeypatch.context() as without:
+        without.setenv("PATH", "")
+        assert asked() == "seglog"
+    monkeypatch.setattr(scale, "_ROOT", ROOT / "tests")  # the git around it is of another project
     assert asked() == "seglog"
+
+
+def test_a_seed_of_any_bytes_is_text(monkeypatch):
+    monkeypatch.setenv(scale.SEED_VARIABLE, os.fsdecode(b"a\xff"))
+    assert scale.commit_seed.__wrapped__() == r"a\xff"
+    monkeypatch.setenv(scale.SEED_VARIABLE, r"a\xff")
+    assert scale.commit_seed.__wrapped__() == r"a\xff"
+
+
+def test_a_size_that_there_is_not_is_refused(tmp_path):
+    said, code = run(tmp_path, MARKED, SEGLOG_TEST_SIZE="wrong")
+    assert (code, said) == (1, "SEGLOG_TEST_SIZE is 'wrong': expected gate, usual or full\n")
 
 
 def test_draws_follow_from_the_seed_and_from_the_names_of_a_test():
@@ -162,11 +180,16 @@ def test_draws_follow_from_the_seed_and_from_the_names_of_a_test():
 
 def test_an_error_says_how_to_repeat_it(monkeypatch):
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "tests/a.py::test_b[it's] (call)")
-    with pytest.raises(ValueError, match="x") as raised, scale.repeatable("abc"):
+    monkeypatch.setenv("SEGLOG_KERNEL", "python")
+    with pytest.raises(ValueError, match="x") as raised, scale.repeatable("a b"):
         raise ValueError("x")
     (note,) = raised.value.__notes__
-    wanted = f"to repeat: SEGLOG_TEST_SEED=abc .venv/bin/pytest --size {scale.size()} "
-    assert note == wanted + "'tests/a.py::test_b[it'\\''s]'"
+    assert shlex.split(note) == [
+        *("to", "repeat:", "SEGLOG_KERNEL=python", "SEGLOG_TEST_SEED=a b", ".venv/bin/pytest"),
+        *("--size", scale.size(), "tests/a.py::test_b[it's]"),
+    ]
+    monkeypatch.delenv("SEGLOG_KERNEL")
+    assert scale.repeating("a", "b") == f"SEGLOG_TEST_SEED=b .venv/bin/pytest --size {scale.size()} a"
 
 
 def test_the_gate_leaves_the_campaign_out_and_takes_a_sample_of_the_seed(tmp_path):
@@ -199,7 +222,7 @@ def test_a_failure_has_its_row_and_the_line_to_repeat_it_and_a_write_to_what_is_
     assert "in row number, 0" in said
     assert "in row number, 2" in said
     assert "in row number, 1" not in said
-    quoted = "'test_it.py::test_rows[it'\\''s]'"
+    quoted = shlex.quote("test_it.py::test_rows[it's]")
     assert f"SEGLOG_TEST_SEED=one .venv/bin/pytest --size gate {quoted}" in said
     assert "written to by a test that shares it:\n  a-store-" in said
     said, code = run(tmp_path, FAILING, "-k", "shares or writes")
@@ -224,6 +247,12 @@ def test_every_row_is_tried_and_a_late_one_ends_the_table():
     assert tried == [0, 1]
     with pytest.raises(AssertionError, match="no row"), every_row():
         pass
+
+
+def test_marks_of_a_row_are_refused():
+    with pytest.raises(ValueError, match="have no marks"):
+        each_row("number", [pytest.param(1, marks=pytest.mark.skip)])
+    each_row("number", [pytest.param(1, id="one")])
 
 
 def test_what_is_shared_is_made_once_by_processes_that_want_it_at_once(tmp_path, start_child):
@@ -263,6 +292,65 @@ def test_what_a_process_left_half_made_is_made_again(tmp_path, monkeypatch):
     made = shared.once("a", lambda folder: (folder / "whole").touch())
     assert [path.name for path in made.iterdir()] == ["whole"]
     assert shared.once("a", make_half) == made
+
+
+def test_a_child_that_is_forked_meanwhile_holds_up_nobody(tmp_path, monkeypatch):
+    monkeypatch.setenv("SEGLOG_TEST_SHARED", str(tmp_path))
+    gate, until_then = os.pipe()
+
+    def fork(_):
+        if os.fork() == 0:
+            os.close(until_then)
+            os.read(gate, 1)
+            os._exit(0)
+
+    shared.once("a", fork)
+    with next(tmp_path.glob("*.lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(until_then)
+    os.wait()
+    os.close(gate)
+
+
+OPENS = "import sys; from tests.support.machine.shared import open_shared; print(open_shared(), flush=True)"
+
+
+def test_a_folder_that_is_shared_does_not_outlive_its_process_for_long(tmp_path, start_child):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_RUN)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    options = {**pipes, "env": kept | {"PYTHONPATH": str(ROOT)}}
+    killed, alive = [
+        start_child([sys.executable, "-c", f"{OPENS}; sys.stdin.read()"], **options) for _ in range(2)
+    ]
+    folders = [Path(process.stdout.readline().strip()) for process in (killed, alive)]
+    killed.kill()
+    wait_for_end(killed)
+    for folder in folders:
+        assert folder.is_dir()
+        os.utime(folder, (0, 0))
+    ended = start_child([sys.executable, "-c", OPENS], **options)
+    last = Path(ended.stdout.readline().strip())
+    assert wait_for_end(ended) == 0
+    assert [folder.exists() for folder in (*folders, last)] == [False, True, False]
+
+
+def test_an_error_of_the_disk_is_no_hole(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.EIO, "broken")
+
+    (tmp_path / "file").write_text("a")
+    monkeypatch.setattr(os, "lseek", fail)
+    with pytest.raises(OSError, match="broken"):
+        shared.content_digest(tmp_path)
+
+
+def test_no_folder_in_memory_is_used_that_is_not_there_or_read_only(tmp_path, monkeypatch):
+    has_room = memory_folder._has_room.__wrapped__
+    monkeypatch.setattr(memory_folder, "_FOLDER", tmp_path / "missing")
+    assert not has_room()
+    monkeypatch.setattr(memory_folder, "_FOLDER", tmp_path)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert not has_room()
 
 
 def test_a_copy_of_what_is_shared_is_one_of_its_own(tmp_path):
@@ -341,6 +429,23 @@ def test_a_child_is_ended_and_its_pipes_closed_also_if_the_test_fails():
     assert all(not_none(pipe).closed for pipe in (process.stdin, process.stdout, process.stderr))
     with child([sys.executable, "-c", "raise SystemExit(3)"]) as process:
         assert wait_for_end(process) == 3
+
+
+def test_a_child_that_nobody_holds_ends_with_its_process():
+    source = (
+        "import sys\n"
+        "from tests.support.machine.children import start\n"
+        "print(start([sys.executable, '-c', 'import time; time.sleep(600)']).pid)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", source],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        timeout=patience_s(60),
+        check=True,
+    )
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(ran.stdout), 0)
 
 
 def test_a_process_that_does_not_end_is_late_and_killed(start_child):

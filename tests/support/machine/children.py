@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import subprocess
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any, Final, TypeAlias
 Words: TypeAlias = Sequence[str | Path]
 Process: TypeAlias = subprocess.Popen[Any]
 
-_STARTED: Final[weakref.WeakSet[Process]] = weakref.WeakSet()
+_STARTED: Final[set[Process]] = set()
+"""Also those that their owner has dropped: they run on."""
 
 
 def start(words: Words, **options: Any) -> Process:
@@ -48,6 +48,7 @@ def child(words: Words, **options: Any) -> Iterator[Process]:
 
 def end(process: Process) -> None:
     """Kills a process if it runs, waits for it, and closes its pipes."""
+    _STARTED.discard(process)
     if process.poll() is None:
         process.kill()
     process.wait()

@@ -44,14 +44,14 @@ def in_memory(test: str) -> Path | None:
 
 
 def room_in_memory() -> Path | None:
-    """Returns the folder in memory; None where the machine has none, or too little room in it."""
+    """Returns the folder in memory; None where the machine has none that it may write to, or no room."""
     return _FOLDER if _has_room() else None
 
 
 @cache
 def _has_room() -> bool:
-    """Returns whether the machine had the folder, and room in it, when the first test asked."""
-    if not (_FOLDER.is_dir() and _MEMORY.is_file()):
+    """Returns whether the machine could write to the folder, with room in it, when the first test asked."""
+    if not (_MEMORY.is_file() and _FOLDER.is_dir() and os.access(_FOLDER, os.W_OK | os.X_OK)):
         return False
     room = os.statvfs(_FOLDER)
     sizes = dict(line.split(":") for line in _MEMORY.read_text().splitlines())

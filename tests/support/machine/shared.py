@@ -8,6 +8,8 @@ digest proves that nothing in it has changed.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -16,6 +18,7 @@ import pickle
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
@@ -26,6 +29,10 @@ T = TypeVar("T")
 
 _VARIABLE: Final = "SEGLOG_TEST_SHARED"
 _DONE: Final = ".done"
+_PREFIX: Final = "seglog-tests-"
+_HELD: Final = "held"
+"""A file that the process of the folder keeps locked until it ends."""
+_YOUNG_S: Final = 60
 _BLOCK_BYTES: Final = 1 << 13
 _ZEROS: Final = memoryview(bytes(_BLOCK_BYTES))
 
@@ -34,7 +41,10 @@ def open_shared() -> Path | None:
     """Makes the folder for this process and its children; None where a parent has made it."""
     if os.environ.get(_VARIABLE):
         return None
-    made = Path(tempfile.mkdtemp(prefix="seglog-tests-", dir=room_in_memory()))
+    made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=room_in_memory()))
+    fcntl.flock(os.open(made / _HELD, os.O_CREAT | os.O_WRONLY, 0o600), fcntl.LOCK_EX)
+    atexit.register(_remove, made, os.getpid())  # where no session of pytest ends, as with --help
+    _remove_left(made.parent)
     os.environ[_VARIABLE] = str(made)
     return made
 
@@ -65,13 +75,16 @@ def once(key: str, make: Callable[[Path], object]) -> Path:
         return place
     with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            shutil.rmtree(place, ignore_errors=True)  # of a process that ended within
-            place.mkdir()
-            make(place)
-            written = done.with_suffix(".part")
-            written.write_text(json.dumps({"key": key, "digest": _digest(place)}))
-            written.rename(done)
+        try:
+            if not done.exists():
+                shutil.rmtree(place, ignore_errors=True)  # of a process that ended within
+                place.mkdir()
+                make(place)
+                written = done.with_suffix(".part")
+                written.write_text(json.dumps({"key": key, "digest": _digest(place)}))
+                written.rename(done)
+        finally:  # closing would leave it to a child that was forked meanwhile
+            fcntl.flock(lock, fcntl.LOCK_UN)
     return place
 
 
@@ -105,10 +118,23 @@ def copy_tree(source: Path, target: Path) -> Path:
 
 
 def _folder() -> Path:
-    made = open_shared()
-    if made is not None:  # outside of pytest, such as a tool
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
+    open_shared()  # outside of pytest, such as a tool
     return Path(os.environ[_VARIABLE])
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Removes the folder of a process at its end, not at that of a child that was forked."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left(folder: Path) -> None:
+    """Removes what runs that were killed have left: their lock is free."""
+    for left in folder.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), (left / _HELD).open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if left.stat().st_mtime < time.time() - _YOUNG_S:  # else it may be about to take its lock
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _has_changed(done: Path) -> bool:
@@ -167,8 +193,10 @@ def _blocks(fd: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
     while at < size_bytes:
         try:
             data_at = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError:  # ENXIO: nothing but a hole is left
-            return
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole is left
+                return
+            raise
         at = data_at - data_at % _BLOCK_BYTES
         block = os.pread(fd, _BLOCK_BYTES, at)
         if block != _ZEROS[: len(block)]:
