@@ -118,7 +118,8 @@ quick: $(UNIT) ## Run the gate's tests of the rooms that changed since SINCE, an
 	    --units $(UNITS)) && if [ -z "$$paths" ]; then echo "seglog: no room has changed"; else \
 	    $(PYTEST) -m "not interop and not spark and not slow" --in-memory $$paths $(ARGS); fi
 
-# Everything at the usual size, in pieces: ARGS='--minutes 30' stops after that, the same command continues.
+# Everything at the usual size, in pieces: ARGS='--minutes 30' begins nothing more after that, and the same
+# command continues.
 campaign: test-tools $(DEV) ## Run everything at the usual size, resumable; writes tests/campaign.json
 	@java_home=$$(tools/ensure-maven) && JAVA_HOME="$$java_home" $(BIN)/python tools/campaign --jobs $(JOBS) \
 	    --twin '$(TWIN_ALL)' --sanitized '$(SANITIZED_ALL)' $(ARGS)

@@ -46,6 +46,7 @@ settings.register_profile(Size.USUAL, max_examples=200, database=None, **_EACH)
 settings.register_profile(Size.FULL, max_examples=5000, suppress_health_check=[HealthCheck.too_slow], **_EACH)
 
 _SHARED = pytest.StashKey[Path]()
+_CHANGED = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -181,5 +182,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if made is not None and (changed := shared.close_shared(made)):
         # Not that of failed tests: CI and the campaign look for no failure then, and find this one.
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        names = "\n  ".join(changed)
-        session.config.get_terminal_writer().line(f"\nwritten to by a test that shares it:\n  {names}")
+        session.config.stash[_CHANGED] = changed
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for name in config.stash.get(_CHANGED, ()):
+        terminalreporter.write_line(
+            f"A test wrote into a folder of once() that other tests read: {name}. The run fails; a test that "
+            "writes takes a copy (copy_tree).",
+            red=True,
+        )
