@@ -52,6 +52,16 @@ def test_a_known_topic_has_its_queues(broker, routes):
     assert to_publish(routes, "T") == queues("T", 2)
 
 
+def test_queues_to_send_to_are_fresh_for_as_long_as_a_route_is(broker, routes, clock):
+    broker.topics.put(TopicConfig("T", 3, 2))
+    assert routes.fresh_to_publish("T") == ()
+    assert to_publish(routes, "T") == queues("T", 2)
+    clock.advance(REFRESH_MS - 1)
+    assert routes.fresh_to_publish("T") == queues("T", 2)
+    clock.advance(1)
+    assert routes.fresh_to_publish("T") == ()
+
+
 def test_a_new_topic_can_be_sent_to_but_not_read(routes):
     assert to_publish(routes, "T") == queues("T", 4)
     assert routes.to_read("T") == ()

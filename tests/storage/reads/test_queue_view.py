@@ -155,6 +155,18 @@ def test_units_within_a_file_share_memory_and_others_are_copied(tmp_path):
         del first, joined
 
 
+def test_pieces_that_begin_within_a_file_end_with_it_and_are_not_copied(tmp_path):
+    with mixed_store(tmp_path) as store:
+        view = store.queue("orders", 0)
+        end = len(view)
+        assert end > 50
+        pieces = [(start, len(units)) for start, units in view.iter_units(30, end - 30)]
+        assert pieces == [(30, 20), *((at, min(50, end - at)) for at in range(50, end, 50))]
+        ((_, units),) = view.iter_units(30, 20)
+        assert np.shares_memory(units, view.units(0, 50))
+        del units
+
+
 def test_bodies_share_memory_with_the_log(tmp_path):
     with mixed_store(tmp_path) as store:
         view = store.queue("orders", 1)
