@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -186,9 +187,9 @@ def test_parts_are_listed_and_an_unknown_one_is_refused():
     assert (refused.returncode, "no such part: none; there are tests, interop" in refused.stderr) == (2, True)
 
 
-def changed_tests(*words):
+def changed_tests(*words, root=ROOT):
     ran = subprocess.run(
-        [sys.executable, ROOT / "tools" / "changed-tests", *words],
+        [sys.executable, root / "tools" / "changed-tests", *words],
         capture_output=True,
         text=True,
         check=False,
@@ -213,10 +214,109 @@ def test_quick_tests_are_those_of_the_room_and_the_quick_ones_above():
 
 
 def test_a_room_that_there_is_not_and_a_commit_that_there_is_not_are_refused():
-    code, _, said = changed_tests("--room", "nowhere")
-    assert (code, "there is no room nowhere" in said) == (2, True)
-    code, _, said = changed_tests("--since", "no-such-commit")
-    assert (code, "git diff" in said) == (1, True)
+    with every_row() as row:
+        for room in ("nowhere", "", "/", ".", "..", "../tests", "storage/../doctor"):
+            with row(room):
+                code, _, said = changed_tests("--room", room)
+                assert (code, f"there is no room {room};" in said) == (2, True)
+        for commit in ("no-such-commit", "", "0" * 40):
+            with row(commit):
+                code, printed, said = changed_tests("--since", commit)
+                assert (code, printed, "git diff" in said) == (1, [], True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """Returns a small one with our tools, whose first commit has all."""
+    root = tmp_path / "repository"
+    for name in ("tools/changed-tests", "tools/changed-setup", "rooms.toml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    for name in ("seglog/clock.py", "tests/test_clock.py", "tests/support/a.py", "tests/interop/test_b.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{name}\n")
+    git(root, "init", "-q")
+    commit_all(root)
+    return root
+
+
+def git(root, *words):
+    named = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(named, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def commit_all(root):
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "all of it")
+    return git(root, "rev-parse", "HEAD")
+
+
+def commit_all_again(root):
+    (root / "more").touch()
+    return commit_all(root)
+
+
+def changed_setup(root):
+    ran = subprocess.run([root / "tools" / "changed-setup"], capture_output=True, text=True, check=True)
+    return ran.stdout.split()
+
+
+def test_all_has_changed_where_git_does_not_know_what_to_compare_with(repository):
+    (repository / "seglog" / "clock.py").rename(repository / "seglog" / "text.py")
+    with every_row() as row:
+        for summary in (None, {"commit": "0a" * 20, "complete": True, "failures": []}):
+            with row(summary):
+                if summary:
+                    (repository / "tests" / "campaign.json").write_text(json.dumps(summary))
+                code, printed, said = changed_tests("--units", "tests/doctor", root=repository)
+                assert (code, "all files count as changed" in said) == (0, True), said
+                assert printed == ["tests/doctor", "tests/test_clock.py"]
+    commit_all(repository)
+    code, printed, said = changed_tests("--since", "HEAD~1", root=repository)
+    assert (code, printed, said) == (0, ["tests/test_clock.py"], ""), "a room that was renamed has changed"
+
+
+def test_green_is_what_a_campaign_names_so_or_a_whole_one_of_a_commit(repository):
+    commit, other = commit_all_again(repository), "0b" * 20
+    whole = {"commit": commit, "complete": True, "failures": []}
+    green = [whole, {"commit": other, "complete": False, "green": {"commit": commit, "date": "2026-11-29"}}]
+    others = [
+        *([], {}, None, "text", {"green": []}, {"green": {}}),
+        *({**whole, "commit": wrong} for wrong in ("", None, commit[:12], "HEAD", f"{commit} with changes")),
+        *({**whole, "complete": False}, {**whole, "failures": [{"test": "a"}]}),
+        {**whole, "green": {"commit": f"{commit} with changes"}},
+    ]
+    with every_row() as row:
+        for summary in (*green, *others):
+            with row(summary):
+                (repository / "tests" / "campaign.json").write_text(json.dumps(summary))
+                code, printed, said = changed_tests("--green", root=repository)
+                assert (code, printed, said) == (0, [commit] if summary in green else [], "")
+                if summary in (*green, others[-1]):
+                    assert (changed_setup(repository) == []) == (summary in green)
+
+
+def test_a_new_file_of_the_tools_changes_the_setup(repository):
+    summary = {"green": {"commit": git(repository, "rev-parse", "HEAD"), "date": "2026-11-29"}}
+    (repository / "tests" / "campaign.json").write_text(json.dumps(summary))
+    assert changed_setup(repository) == []
+    (repository / "tools" / "new").touch()
+    assert changed_setup(repository) == ["tools/new"]
+
+
+def test_what_tests_share_changes_the_quick_ones_and_interop_is_left_out(repository):
+    units = ["tests/doctor", "tests/test_clock.py"]
+    commit_all_again(repository)
+    (repository / "tests" / "interop" / "test_b.py").write_text("changed")
+    (repository / "tests" / "interop" / "conftest.py").touch()
+    code, printed, said = changed_tests("--units", *units, root=repository)
+    assert (code, printed, "left out: `make interop`" in said) == (0, [], True)
+    (repository / "tests" / "support" / "a.py").write_text("changed")
+    code, printed, said = changed_tests("--units", *units, root=repository)
+    assert (code, printed, "only what tests share" in said) == (0, units, True)
+    (repository / "tests" / "test_clock.py").write_text("changed")
+    code, printed, said = changed_tests("--units", *units, root=repository)
+    assert (code, printed, "only what tests share" in said) == (0, ["tests/test_clock.py"], False)
 
 
 @pytest.fixture(scope="module")
