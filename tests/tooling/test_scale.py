@@ -42,7 +42,7 @@ OF_RUN = ("SEGLOG_TEST_", "HYPOTHESIS_", "PYTEST_")
 CONFTEST = """
 from tests.conftest import (
     pytest_addoption, pytest_collection_modifyitems, pytest_configure, pytest_report_header,
-    pytest_runtest_makereport, pytest_sessionfinish,
+    pytest_runtest_makereport, pytest_sessionfinish, pytest_terminal_summary,
 )
 """
 INI = "[pytest]\nmarkers = ['campaign: of the campaign', 'sampled(n): n cases']\n"
@@ -217,18 +217,18 @@ def test_the_campaign_runs_all(tmp_path):
 
 def test_a_failure_has_its_row_and_the_line_to_repeat_it_and_a_write_to_what_is_shared_fails(tmp_path):
     said, code = run(tmp_path, FAILING, SEGLOG_TEST_SEED="one")
-    assert code == 1
+    assert code == pytest.ExitCode.INTERNAL_ERROR, "it is more than tests that failed"
     assert "2 of 3 rows failed" in said
     assert "in row number, 0" in said
     assert "in row number, 2" in said
     assert "in row number, 1" not in said
     quoted = shlex.quote("test_it.py::test_rows[it's]")
     assert f"SEGLOG_TEST_SEED=one .venv/bin/pytest --size gate {quoted}" in said
-    assert "written to by a test that shares it:\n  a-store-" in said
+    assert "A test wrote into a folder of once() that other tests read: a-store-" in said
     said, code = run(tmp_path, FAILING, "-k", "shares or writes")
-    assert (code, "2 passed" in said) == (1, True), said
+    assert (code, "2 passed" in said) == (pytest.ExitCode.INTERNAL_ERROR, True), said
     said, code = run(tmp_path, FAILING, "-k", "test_shares")
-    assert (code, "written to" in said) == (0, False), said
+    assert (code, "A test wrote" in said) == (0, False), said
 
 
 def test_every_row_is_tried_and_a_late_one_ends_the_table():
