@@ -332,6 +332,8 @@ def test_a_folder_that_is_shared_does_not_outlive_its_process_for_long(tmp_path,
     last = Path(ended.stdout.readline().strip())
     assert wait_for_end(ended) == 0
     assert [folder.exists() for folder in (*folders, last)] == [False, True, False]
+    alive.stdin.close()
+    assert (wait_for_end(alive), folders[1].exists()) == (0, False)
 
 
 def test_an_error_of_the_disk_is_no_hole(tmp_path, monkeypatch):
