@@ -31,7 +31,7 @@ from hypothesis import HealthCheck, core, is_hypothesis_test, settings
 from tests.support import scale
 from tests.support.machine import shared
 from tests.support.machine.children import Process, child
-from tests.support.machine.memory_folder import in_memory
+from tests.support.machine.memory_folder import in_memory, room_in_memory
 from tests.support.machine.order import place_in_order
 from tests.support.machine.patience import is_late
 from tests.support.machine.whole_files import WholeFiles
@@ -115,8 +115,7 @@ def tmp_path(request: pytest.FixtureRequest) -> Iterator[Path]:
 @pytest.fixture
 def memory_path() -> Iterator[Path]:
     """An empty folder, in memory where the machine can, for tests that sync often but not for its sake."""
-    in_memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=room_in_memory()) as folder:
         yield Path(folder)
 
 
