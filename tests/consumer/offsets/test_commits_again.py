@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from seglog.client.client import Client
 from seglog.client.connect import make_client
 from seglog.client.links.events import Connected, Lost
 from seglog.consumer.listener import ConsumeFrom
-from seglog.errors import CommitError
+from seglog.errors import CannotConnectError, CommitError
 from seglog.remoting.codes import RequestCode
 from seglog.testing import VirtualBroker
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import looks
 from tests.support.recording import RecordingLink
 
 FIRST = MessageQueue("T", "broker-a", 0)
@@ -136,6 +138,14 @@ def test_a_seek_back_is_committed_and_once_more_to_a_broker_that_has_lost_it(bro
     client.close()
 
 
+def answer_of(ask: Callable[[], int | None]) -> int | None:
+    """Asks until there is a connection: a client that found the port closed waits before it tries again."""
+    for _ in looks("an answer of the broker that is back"):
+        with suppress(CannotConnectError):
+            return ask()
+    raise AssertionError("looks() ends by an error only")
+
+
 def test_a_broker_behind_a_port_that_comes_back_without_offsets_gets_them_again(tmp_path: Path):
     path, config = tmp_path / "s", BrokerConfig()
     with BrokerServer(path, 0, config) as server:
@@ -153,7 +163,7 @@ def test_a_broker_behind_a_port_that_comes_back_without_offsets_gets_them_again(
     for kept in (path / "config").glob("consumerOffset.json*"):
         kept.unlink()
     with BrokerServer(path, port, config), consumer:
-        assert consumer.committed(FIRST) is None
+        assert answer_of(lambda: consumer.committed(FIRST)) is None
         consumer.commit()
         assert consumer.committed(FIRST) == 3
 
