@@ -9,7 +9,8 @@ import random
 import stat
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,6 +22,7 @@ from seglog.storage.directory.directory_listing import list_store
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.ours.offset_history import decode_changes, encode_changes
 from seglog.storage.format.ours.recovery_point import (
+    QueueSum,
     RecoveryPoint,
     decode_recovery_point,
     encode_recovery_point,
@@ -36,6 +38,8 @@ _T = TypeVar("_T", Seal, RecoveryPoint)
 Forge = Callable[[random.Random, bytes, Path], bytes]
 """Given dice, what the file holds and the store, returns what it is to hold."""
 
+_UNENCODABLE: Final = (struct.error, ValueError, OverflowError)
+"""What encoders raise for numbers and texts that their fields cannot hold."""
 _PROPERTIES: Final = (
     props.INNER_NUM, props.INNER_BASE, props.INNER_MULTI_DISPATCH, props.INNER_MULTI_QUEUE_OFFSET,
     "REAL_TOPIC", "REAL_QID", "UNIQ_KEY", "KEYS", "TAGS", "PGROUP", "RETRY_TOPIC", "DELAY",
@@ -170,15 +174,18 @@ def forge_seal(dice: random.Random, data: bytes, _root: Path) -> bytes:
     """Writes a seal that says something else, with its checksum."""
     try:
         return encode_seal(_replaced(dice, decode_seal(data)))
-    except (SeglogError, struct.error, ValueError, OverflowError, TypeError):
+    except (SeglogError, TypeError, *_UNENCODABLE):
         return noise(dice, data)
 
 
 def forge_point(dice: random.Random, data: bytes, _root: Path) -> bytes:
     """Writes a recovery point that says something else, with its checksum."""
     try:
-        return encode_recovery_point(_replaced(dice, decode_recovery_point(data)))
-    except (SeglogError, struct.error, ValueError, OverflowError, TypeError):
+        point = decode_recovery_point(data)
+        if point.queues and dice.random() < 0.4:
+            point = _replace_queue(dice, point, dice.choice(dataclasses.fields(QueueSum)).name)
+        return encode_recovery_point(_replaced(dice, point))
+    except (SeglogError, TypeError, *_UNENCODABLE):
         return noise(dice, data)
 
 
@@ -199,20 +206,69 @@ def forge_history(dice: random.Random, data: bytes, _root: Path) -> bytes:
     try:
         changes[at] = one._replace(**fields)
         return encode_changes(changes)
-    except (struct.error, ValueError, OverflowError):
+    except _UNENCODABLE:
         return noise(dice, data)
+
+
+def seals_forged(dice: random.Random, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yields a seal once for each of its fields, with another value in it.
+
+    Values that a field cannot hold are left out.
+    """
+    seal = decode_seal(data)
+    for field in dataclasses.fields(seal):
+        with suppress(*_UNENCODABLE):
+            yield field.name, encode_seal(_replace_fields(dice, seal, [field.name]))
+
+
+def points_forged(dice: random.Random, data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yields a recovery point once for each of its fields, and of those of a queue, with another value in it.
+
+    Values that a field cannot hold are left out.
+    """
+    point = decode_recovery_point(data)
+    for field in dataclasses.fields(point):
+        with suppress(*_UNENCODABLE):
+            yield field.name, encode_recovery_point(_replace_fields(dice, point, [field.name]))
+    for field in dataclasses.fields(QueueSum):
+        with suppress(*_UNENCODABLE):
+            yield f"queues.{field.name}", encode_recovery_point(_replace_queue(dice, point, field.name))
 
 
 def _replaced(dice: random.Random, value: _T) -> _T:
     """Returns a value with one or two of its numbers, or arrays, changed."""
-    fields = dataclasses.fields(value)
-    changes: dict[str, Any] = {}
-    for field in dice.sample(fields, dice.choice((1, 2))):
-        had = getattr(value, field.name)
-        if isinstance(had, int):
-            changes[field.name] = number(dice)
-        elif isinstance(had, np.ndarray):
-            changes[field.name] = np.resize(had, dice.choice((0, 1, 1000)))
-        elif isinstance(had, tuple):
-            changes[field.name] = had * dice.choice((0, 2, 1000))
-    return dataclasses.replace(value, **changes)
+    names = [field.name for field in dataclasses.fields(value)]
+    return _replace_fields(dice, value, dice.sample(names, dice.choice((1, 2))))
+
+
+def _replace_fields(dice: random.Random, value: _T, names: Iterable[str]) -> _T:
+    numbers = [
+        had for field in dataclasses.fields(value) if isinstance(had := getattr(value, field.name), int)
+    ]
+    return dataclasses.replace(value, **{name: _other(dice, getattr(value, name), numbers) for name in names})
+
+
+def _replace_queue(dice: random.Random, point: RecoveryPoint, name: str) -> RecoveryPoint:
+    """Returns a point with one field of one of its queues changed."""
+    at = dice.randrange(len(point.queues))
+    queue = point.queues[at]
+    numbers = [queue.first_slot, queue.end_slot, len(queue.crcs), *queue.last_places]
+    changed = dataclasses.replace(queue, **{name: _other(dice, getattr(queue, name), numbers)})
+    if len(changed.crcs) != len(changed.last_places):
+        # Both have one number a file: the other one is as long as that which was changed.
+        other = "last_places" if name == "crcs" else "crcs"
+        length = len(getattr(changed, name))
+        same: dict[str, Any] = {other: tuple(np.resize(np.array(getattr(queue, other)), length).tolist())}
+        changed = dataclasses.replace(changed, **same)
+    return dataclasses.replace(point, queues=(*point.queues[:at], changed, *point.queues[at + 1 :]))
+
+
+def _other(dice: random.Random, had: Any, numbers: list[int]) -> Any:
+    """Returns another value for a field; a number is often one that the file has elsewhere, or the next."""
+    if isinstance(had, int):
+        return dice.choice(numbers) + dice.choice((-1, 0, 1)) if dice.random() < 0.3 else number(dice)
+    if isinstance(had, str):
+        return dice.choice(NAMES)
+    if isinstance(had, np.ndarray):
+        return np.resize(had, dice.choice((0, 1, 1000)))
+    return dice.choice((had * 0, had[:-1], had[1:], had[::-1], had * 2, had * 1000))
