@@ -173,7 +173,7 @@ def _walked_mended(stitched: Stitched, mends: Sequence[Mend], files: Files, watc
 def _walked(log: LogOutcome) -> WalkedLog:
     newest_ms = max((stretch.max_store_timestamp_ms for stretch in log.stretches), default=None)
     last_ms = log.stretches[-1].last_store_timestamp_ms if log.stretches else 0
-    # Only the exact places of tombstones depend on the record CRC, and nothing here does on those.
+    # Only the tags codes of tombstones depend on the record CRC, and nothing here does on those.
     return WalkedLog(log.holes, log.tail, log.end_phy_offset, newest_ms, last_ms, record_crc=False)
 
 

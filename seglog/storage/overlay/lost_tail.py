@@ -70,14 +70,12 @@ class TailFacts:
         end_phy_offset: Its end.
         files_end: End of its last file.
         segment_size_bytes: Length of a file.
-        record_crc: Whether its newest record has ``__CRC32#``.
         is_record: Returns whether a whole record starts at a physical offset.
     """
 
     end_phy_offset: int
     files_end: int
     segment_size_bytes: int
-    record_crc: bool
     is_record: Callable[[int], bool]
 
 
@@ -234,8 +232,12 @@ def _records(runs: Mapping[QueueKey, list[KnownUnit]]) -> list[LostRecord]:
 
 
 def _placed(records: list[LostRecord], facts: TailFacts) -> Iterator[LostRecord]:
-    """Yields the records; a record begins earlier if the gap before it is too small for a filler."""
-    least = min_filler_bytes(record_crc=facts.record_crc)
+    """Yields the records; a record begins earlier if the gap before it is too small for a filler.
+
+    The gap has room for a filler with ``__CRC32#`` or is none, whether or not the log has record CRCs: an
+    audit reads no properties, and must name the same places as a survey.
+    """
+    least = min_filler_bytes(record_crc=True)
     end = facts.end_phy_offset
     for record in records:
         segment_start = record.phy_offset - record.phy_offset % facts.segment_size_bytes
@@ -249,8 +251,9 @@ def take_up(
     records: list[LostRecord],
     queues: Mapping[QueueKey, QueueState],
     batch_queues: Mapping[QueueKey, BatchQueueState],
-    facts: TailFacts,
     store_timestamp_ms: int,
+    *,
+    record_crc: bool,
 ) -> None:
     """Adds the units of lost records to their queues, as dispatching their tombstones would.
 
@@ -258,14 +261,14 @@ def take_up(
         records: The lost records, in log order.
         queues: The plain queues; changed in place.
         batch_queues: The batch queues; changed in place.
-        facts: The log.
         store_timestamp_ms: Store time of the tombstones.
+        record_crc: Whether the tombstones get ``__CRC32#``.
     """
     plain: defaultdict[QueueKey, list[tuple[int, ...]]] = defaultdict(list)
     batch: defaultdict[QueueKey, list[tuple[int, ...]]] = defaultdict(list)
     first: dict[QueueKey, int] = {}
     for record in records:
-        code = tombstone_tags_code(record, store_timestamp_ms, record_crc=facts.record_crc)
+        code = tombstone_tags_code(record, store_timestamp_ms, record_crc=record_crc)
         unit = (record.phy_offset, record.size_bytes, code)
         key = (record.topic, record.queue_id)
         if key in batch_queues:

@@ -45,7 +45,7 @@ class WalkedLog:
         end_phy_offset: Its end.
         newest_ms: Latest store time of all records, None without any.
         last_ms: Store time of the last record.
-        record_crc: Whether the last record has ``__CRC32#``; the places of tombstones depend on it.
+        record_crc: Whether the last record has ``__CRC32#``; of findings none depends on it.
     """
 
     holes: Sequence[Hole]
@@ -136,9 +136,8 @@ def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: F
             log.end_phy_offset,
             max(file.first_offset for file in store.log_files) + segment,
             segment,
-            log.record_crc,
             RecordsBehind(reader, log.end_phy_offset, segment).has_record,
         )
         lost = find_lost_tail(queues.plain, queues.batch, facts)
-    take_up(lost, queues.plain, queues.batch, facts, max(1, log.last_ms))
+    take_up(lost, queues.plain, queues.batch, max(1, log.last_ms), record_crc=log.record_crc)
     return lost

@@ -14,9 +14,10 @@ from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
-from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
+from seglog.storage.format.record.tombstone import LOST_TAGS_CODE, min_filler_bytes
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
+from tests.support.audits import audit_as_survey
 from tests.support.damage.images import Image, in_segment, shorten, slots
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
@@ -258,6 +259,25 @@ def test_all_queues_and_what_lay_between_them_are_taken_together(memory_path: Pa
             for offset in stretch
         }
     assert {(w.topic, w.queue_id, w.queue_offset) for w in lost + tail} >= lost_offsets
+
+
+def test_a_small_gap_before_a_lost_record_is_told_alike_by_survey_and_audit(memory_path: Path):
+    """Nothing of the log is left that says whether it had record CRCs: fillers with them are longer."""
+    with MessageStore.open(memory_path / "s", clock=new_clock(), record_crc=False, **SMALL) as store:
+        half = store.append("T", 0, b"", b"", 0, sys_flag=0x4)
+        put = store.put("T", b"body", tags="A")
+        root = copy_store(store.path, memory_path / "killed")
+    gap = range(min_filler_bytes(record_crc=False), min_filler_bytes(record_crc=True))
+    assert half.phy_offset == 0
+    assert put.phy_offset in gap
+    for path in (root / "commitlog").iterdir():
+        path.write_bytes(bytes(SEGMENT_BYTES))
+    report = audit_as_survey(root, SEGMENT_BYTES)
+    (lost,) = (one for one in report.findings if one.code == "messages-lost")
+    assert lost.expected == "queue offsets 0..0 of T/0"
+    with MessageStore.open(root, clock=new_clock()) as store:
+        assert store.max_phy_offset == put.phy_offset + put.size_bytes
+        assert store.put("T", b"next").queue_offset == 1
 
 
 def lmq_store(root):

@@ -126,7 +126,6 @@ def lost_behind(
         end_phy_offset,
         files_end,
         segment,
-        record_crc=False,  # only the exact places of tombstones depend on it
         is_record=RecordsBehind(reader, end_phy_offset, segment).has_record,
     )
     records = find_lost_tail(plain, batch, facts)
