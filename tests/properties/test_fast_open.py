@@ -374,6 +374,9 @@ def test_stores_that_nothing_happened_to_open_as_after_a_full_walk(acts, record_
     is_killed=True,
     strikes=[Act("strike", 0.75, 304)],
 )
+@example(  # one bit of a time in the checkpoint of a store that never had a message
+    acts=[Act("point", 0, 0)], is_killed=False, strikes=[Act("strike", 0, 7)]
+)
 def test_damage_to_what_is_derived_changes_nothing(acts, is_killed, strikes):
     with in_memory() as folder:
         life = live(Path(folder), [*acts, Act("point", 0, 0)], record_crc=True, is_killed=is_killed)

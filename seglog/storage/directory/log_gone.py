@@ -35,8 +35,11 @@ from seglog.storage.small_files.checkpoint_file import read_checkpoint
 from seglog.text import count_text
 
 _OFFSETS: Final = f"{CONFIG}/consumerOffset.json"
-_TIMES_MS: Final = range(1, 1 << 42)
-"""From 1970 to 2109: no damaged number."""
+_TIMES_MS: Final = range(1_325_376_000_000, 1 << 42)
+"""From 2012, the year of the first RocketMQ, to 2109."""
+_LEAST_BITS: Final = 4
+"""A time has about 20 bits that are set. A 0 of which one byte or three bits are damaged has fewer, or is not
+within those years: that is no proof of a log."""
 
 
 def log_gone(files: Files, root: Path, queues: Iterable[QueueFiles]) -> list[Finding]:
@@ -82,7 +85,7 @@ def _known_by(files: Files, root: Path, queues: Iterable[QueueFiles]) -> dict[st
     known = {folder: count_text(count, "queue") for folder, count in folders.items()}
     checkpoint = read_checkpoint(files, root)
     times = checkpoint.physic_timestamp_ms, checkpoint.logics_timestamp_ms, checkpoint.index_timestamp_ms
-    is_flushed = any(time_ms in _TIMES_MS for time_ms in times)
+    is_flushed = any(_is_time(time_ms) for time_ms in times)
     if is_flushed:
         known[CHECKPOINT_FILE] = "times"
     if count := sum(_entries(files, root)):
@@ -93,6 +96,11 @@ def _known_by(files: Files, root: Path, queues: Iterable[QueueFiles]) -> dict[st
     if (is_flushed or not files.exists(root / CHECKPOINT_FILE)) and _has_offsets(files, root):
         known[_OFFSETS] = "offsets"
     return known
+
+
+def _is_time(time_ms: int) -> bool:
+    """Returns whether a number is a time at which a broker wrote, and no damaged 0."""
+    return time_ms in _TIMES_MS and time_ms.bit_count() >= _LEAST_BITS
 
 
 def _entries(files: Files, root: Path) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -12,11 +13,20 @@ from seglog.doctor.check.check import check_store
 from seglog.doctor.check.verify import verify_store
 from seglog.doctor.repair.repair import plan_repair
 from seglog.errors import FileKindError, LogMissingError
+from seglog.storage.directory.log_gone import demand_log
 from seglog.storage.files.files import RealFiles
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from tests.support.material.golden import extract, tree_digest
 from tests.support.material.stores import SMALL, fill, new_clock, served
+
+TIMES_BYTES = 24
+"""Three times at the head of a checkpoint."""
+
+
+def with_bytes(data: bytes, at: int, value: int) -> bytes:
+    """Returns data with one byte of another value."""
+    return data[:at] + bytes([value]) + data[at + 1 :]
 
 
 @pytest.fixture(params=["folder", "files"])
@@ -66,6 +76,30 @@ def test_a_store_that_never_had_a_message_opens(tmp_path):
     MessageStore.open(tmp_path / "store", clock=new_clock()).close()
     shutil.rmtree(tmp_path / "store" / "commitlog", ignore_errors=True)
     with MessageStore.open(tmp_path / "store", clock=new_clock()) as store:
+        assert store.put("T", b"x").queue_offset == 0
+
+
+@pytest.mark.parametrize("of_rocketmq", [False, True], ids=["own", "RocketMQ's"])
+def test_damage_to_the_checkpoint_of_a_store_that_never_had_a_message_tells_of_no_log(of_rocketmq, tmp_path):
+    if of_rocketmq:
+        root = extract("empty", tmp_path)
+    else:
+        root = tmp_path / "store"
+        MessageStore.open(root, clock=new_clock()).close()
+    path = root / "checkpoint"
+    zeros = path.read_bytes()
+    for bit in range(TIMES_BYTES * 8):
+        path.write_bytes(with_bytes(zeros, bit // 8, zeros[bit // 8] ^ 1 << bit % 8))
+        demand_log(RealFiles(), root)
+    for at, value in itertools.product(range(TIMES_BYTES), (1, 2, 3, 0x55, 0xFF)):
+        path.write_bytes(with_bytes(zeros, at, value))
+        demand_log(RealFiles(), root)
+    path.write_bytes(with_bytes(zeros, 7, 128))
+    assert not {one.code for one in check_store(root, clock=new_clock()).findings} & {"log-empty"}
+    assert verify_store(root, clock=new_clock()).findings == ()
+    assert plan_repair(RealFiles(), root, new_clock()).left == []
+    MessageStore.open(root, read_only=True).close()
+    with MessageStore.open(root, clock=new_clock()) as store:
         assert store.put("T", b"x").queue_offset == 0
 
 
