@@ -13,7 +13,8 @@ from seglog.remoting.codec import Codec
 from seglog.remoting.codes import ResponseCode
 from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of, ends
-from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to, wait_until
+from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to
+from tests.support.machine.patience import wait_until
 from tests.support.scale import commit_seed, repeatable, scaled
 
 BODY = bytes(range(256)) * 400
@@ -62,7 +63,7 @@ def test_a_client_that_never_reads_is_closed_and_what_waits_for_it_is_bounded(se
             waiting.append(connection._out.waiting_bytes)
     except (TimeoutError, ConnectionError):
         pass
-    wait_until(lambda: "it has read nothing for 300 ms" in caplog.text, 30)
+    wait_until(lambda: "it has read nothing for 300 ms" in caplog.text, idle_s=30)
     assert max(waiting) < 3 << 20  # the limit, and what one more answer can be
     assert ask(canary, route_of("T")).code is ResponseCode.SUCCESS
 
@@ -167,5 +168,5 @@ def harm_none(server, dial, join, chance):
             assert bodies_of(ask(canary, pull_from("canary", 0))) == [b"canary"]
     assert bodies_of(ask(canary, pull_from("canary", 0))) == [b"canary"]
     end.close()
-    wait_until(lambda: server.server.connection_count == 1, 30)
+    wait_until(lambda: server.server.connection_count == 1, idle_s=30)
     assert server.server._server._shared.begun_bytes == 0

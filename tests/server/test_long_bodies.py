@@ -14,7 +14,8 @@ from seglog.server.limits import ServerLimits
 from seglog.server.long_bodies import LongBodies
 from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of
-from tests.support.asks import beat_of, route_of, send_to, wait_until
+from tests.support.asks import beat_of, route_of, send_to
+from tests.support.machine.patience import wait_until
 
 LONG = b'{"clientID":"c","producerDataSet":[{"groupName":"p"}],"more":"' + b"x" * 100_000 + b'"}'
 BEAT = Request(RequestCode.HEART_BEAT, body=LONG)

@@ -25,9 +25,9 @@ from seglog.server.listening import Listener
 from seglog.server.shared import SLOW_S
 from tests.server.conftest import ask
 from tests.server.frames import answers, bytes_of
-from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to, wait_until
+from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to
 from tests.support.listening import LOOPBACK
-from tests.support.machine.patience import wait_for_result
+from tests.support.machine.patience import wait_for_result, wait_until
 
 RUNNING_INFO = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"locked":true}}}'
 

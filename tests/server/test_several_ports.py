@@ -21,10 +21,10 @@ from seglog.server.limits import ServerLimits
 from seglog.server.listening import DEFAULT_BROKER_PORT, DEFAULT_PORT, VIP_DISTANCE, Listener
 from seglog.server.server import Server
 from tests.server.frames import answers, bytes_of, ends
-from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to, wait_until
+from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to
 from tests.support.brokers import on_a_roomy_disk
 from tests.support.listening import LOOPBACK, BrokerServer
-from tests.support.machine.patience import join_thread, patience_s
+from tests.support.machine.patience import join_thread, patience_s, wait_until
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from seglog.storage.store import MessageStore
 from seglog.storage.writes import Durability
 from tests.server.conftest import ask
 from tests.server.frames import bytes_of
-from tests.support.asks import GROUP, beat_of, pull_from, route_of, send_to, wait_until
-from tests.support.machine.patience import patience_s, wait_for_event, wait_for_result
+from tests.support.asks import GROUP, beat_of, pull_from, route_of, send_to
+from tests.support.machine.patience import patience_s, wait_for_event, wait_for_result, wait_until
 
 OLD = Sender("JAVA", 475)
 """V5_3_1, which does not know GO_AWAY."""
@@ -119,7 +119,7 @@ def test_a_client_that_does_not_read_does_not_keep_a_stop(serve, dial, join):
     ask(join(server), send_to("T", b"x" * 100_000))
     deaf = dial(server)
     deaf.sendall(bytes_of(codec, beat_of("c1", "T"), *(pull_from("T", 0) for _ in range(300))))
-    wait_until(lambda: any(each.is_busy for each in server.server._server._connections), 30)
+    wait_until(lambda: any(each.is_busy for each in server.server._server._connections), idle_s=30)
     server.server.close()
     assert server.server.connection_count == 0
 

@@ -12,8 +12,8 @@ from seglog.remoting.codes import ResponseCode
 from seglog.server.strangers import HEAD_BYTES, stranger_of
 from tests.server.conftest import ask
 from tests.server.frames import ends
-from tests.support.asks import route_of, wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.asks import route_of
+from tests.support.machine.patience import patience_s, wait_until
 
 
 def said(caplog, words: str) -> list[str]:

@@ -10,8 +10,8 @@ from seglog.remoting.command import expect_header
 from seglog.remoting.headers import SendMessageResponseHeader
 from tests.server.conftest import ask, held_back
 from tests.server.frames import answers, bytes_of
-from tests.support.asks import beat_of, bodies_of, pull_from, send_to, wait_until
-from tests.support.machine.patience import wait_for_result
+from tests.support.asks import beat_of, bodies_of, pull_from, send_to
+from tests.support.machine.patience import wait_for_result, wait_until
 
 
 def test_s4_49_a_heartbeat_is_answered_before_sends_of_its_own_connection_that_came_first(serve, dial):
@@ -53,7 +53,7 @@ def test_what_a_client_has_sent_is_carried_out_though_it_hung_up(serve, dial):
     end = dial(server)
     end.sendall(bytes_of(codec, *(replace(send_to("T"), is_oneway=True) for _ in range(900))))
     end.close()
-    wait_until(lambda: server.broker.store.max_offset("T", 0) == 900, 30)
+    wait_until(lambda: server.broker.store.max_offset("T", 0) == 900, idle_s=30)
     wait_until(lambda: server.server.connection_count == 0)
 
 
@@ -83,7 +83,7 @@ def test_answers_of_all_clients_have_a_limit_and_who_reads_is_served(serve, dial
         codec = Codec()
         end.sendall(bytes_of(codec, *(pull_from("T", 0) for _ in range(200))))
     shared = server.server._server._shared
-    wait_until(lambda: shared.answer_bytes >= 2 << 20, 30)
+    wait_until(lambda: shared.answer_bytes >= 2 << 20, idle_s=30)
     for _ in range(5):
         assert bodies_of(ask(reader, pull_from("T", 0)))[0] == body
     assert shared.answer_bytes < 8 << 20  # 80 MB were asked for

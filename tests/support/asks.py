@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body
@@ -11,7 +9,6 @@ from seglog.remoting.headers import GetRouteInfoHeader, PullMessageHeader, SendM
 from seglog.remoting.heartbeat import ConsumerData, HeartbeatBody
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.format.record import decode_message
-from tests.support.machine import patience
 
 GROUP = "g"
 
@@ -44,8 +41,3 @@ def bodies_of(answer: Response) -> list[bytes]:
     """Returns the bodies of the messages that a pull has found."""
     assert answer.code is ResponseCode.SUCCESS, answer
     return [bytes(decode_message(record).body) for record in expect_body(answer, RecordsBody).records]
-
-
-def wait_until(is_so: Callable[[], object], idle_s: float = 5) -> None:
-    """Returns once something is so: :func:`tests.support.machine.patience.wait_until`."""
-    patience.wait_until(is_so, idle_s=idle_s)

@@ -33,8 +33,7 @@ from seglog.remoting.heartbeat import MessageModel
 from seglog.remoting.unique_id import UniqueIds
 from seglog.storage.format.system_names import TRACE_TOPIC
 from seglog.testing import ForTests, ServedBroker, VirtualBroker
-from tests.support.asks import wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 
 MADE: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
     "producer": (ProducerParts.__init__, {"group": "test-producer"}),
@@ -199,7 +198,8 @@ def test_sends_and_calls_of_listeners_are_traced(broker: VirtualBroker | ServedB
         return "\x02".join(message.body.decode() for message in broker.messages(TRACE_TOPIC))
 
     wait_until(
-        lambda: {"Pub", "SubBefore", "SubAfter"} <= set(traced().replace("\x02", "\x01").split("\x01")), 60
+        lambda: {"Pub", "SubBefore", "SubAfter"} <= set(traced().replace("\x02", "\x01").split("\x01")),
+        idle_s=60,
     )
     assert sent.message_id in traced()
 

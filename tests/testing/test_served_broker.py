@@ -16,8 +16,7 @@ from seglog.pytest_plugin import seglog_server
 from seglog.remoting.heartbeat import MessageModel
 from seglog.server.listening import Listener
 from seglog.testing import ServedBroker
-from tests.support.asks import wait_until
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 
 __all__ = ["seglog_server"]
 
@@ -38,7 +37,7 @@ def test_clients_send_and_consume_over_connections(seglog_server, clock):
     ):
         producer.send("T", b"at once")
         consumer.start()
-        wait_until(lambda: got == [b"at once"], 30)
+        wait_until(lambda: got == [b"at once"], idle_s=30)
     assert [message.body for message in server.messages("T")] == [b"at once"]
 
 
@@ -57,12 +56,12 @@ def test_a_delayed_message_wakes_a_held_pull_when_the_test_moves_time(seglog_ser
     ):
         producer.send("T", b"late", queue_id=0, delay_level=18)
         consumer.start()
-        wait_until(lambda: server.broker.held_count >= 1, 30)
+        wait_until(lambda: server.broker.held_count >= 1, idle_s=30)
         server.advance(timedelta(hours=1, minutes=59, seconds=59))
         assert server.messages("T") == []
         server.advance("1s")
         assert [message.body for message in server.messages("T")] == [b"late"]
-        wait_until(lambda: got == [b"late"], 30)
+        wait_until(lambda: got == [b"late"], idle_s=30)
         # Two hours of virtual time have passed, and the client is still there: it lives on real time.
         assert server.broker.clients.consumers("g") is not None
 

@@ -25,13 +25,12 @@ from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
 from seglog.remoting.versions import version_name
 from seglog.storage.format.record import Host
-from tests.support.asks import wait_until
 from tests.support.command_line import Seglog
 from tests.support.command_line.screen import on_screen
 from tests.support.hostile.text import ACTS, HOSTILE
 from tests.support.listening import BrokerServer
 from tests.support.listening import Server as ListeningServer
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 from tests.support.narrow import not_none
 
 

@@ -17,9 +17,8 @@ import pytest
 from seglog import MessageStore, Producer
 from seglog.cli.serving.signals import StopAskedError, StoppableFiles
 from seglog.storage.files import StoreRoot
-from tests.support.asks import wait_until
 from tests.support.machine.children import child
-from tests.support.machine.patience import patience_s, wait_for_end
+from tests.support.machine.patience import patience_s, wait_for_end, wait_until
 from tests.support.machine.serving import Serving
 from tests.support.narrow import not_none
 from tests.support.rows import every_row

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from seglog.cli.serving.outlet import CLOSE_S, Outlet
-from tests.support.asks import wait_until
+from tests.support.machine.patience import wait_until
 
 
 def missing(count: int) -> str:

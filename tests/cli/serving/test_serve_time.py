@@ -17,10 +17,9 @@ from seglog.clock import VirtualClock
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, expect_header
 from seglog.remoting.headers import GetMaxOffsetHeader, OffsetResponseHeader
-from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
 from tests.support.command_line import Seglog
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import patience_s, wait_until
 
 HOUR_MS = 3_600_000
 
@@ -157,7 +156,7 @@ def test_lines_walk_a_message_that_fails_up_the_ladder_to_the_dead_letters(moved
             moved.advance("2h")
             return len(tries) == 17 and end_of(client, moved.address, "%DLQ%g", 0) == 1
 
-        wait_until(is_dead, 60)
+        wait_until(is_dead, idle_s=60)
     assert tries == list(range(17))
 
 

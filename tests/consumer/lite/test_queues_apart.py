@@ -31,6 +31,7 @@ from seglog.errors import (
 from seglog.testing import VirtualBroker
 from tests.support.consumers import cached_counts
 from tests.support.faces import driven
+from tests.support.machine.said import said
 
 QUEUES = 4
 EACH = 40
@@ -193,7 +194,7 @@ def test_what_is_no_queue_is_refused_wherever_one_is_given(broker, wrong, caplog
         ):
             with pytest.raises(InvalidArgumentError, match=r"queues?\.(topic|broker_name|queue_id)="):
                 call()
-        assert not caplog.text
+        assert said(caplog) == []
 
 
 def test_what_is_no_topic_is_refused_by_each_call_that_takes_one(broker):

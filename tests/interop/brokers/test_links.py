@@ -19,8 +19,8 @@ from seglog.remoting.headers import (
 from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.later import Deferred
 from tests.interop.judging.differential import GEOMETRY, STORE_SETTINGS
-from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to, wait_until
-from tests.support.machine.patience import wait_for_result
+from tests.support.asks import GROUP, beat_of, bodies_of, pull_from, route_of, send_to
+from tests.support.machine.patience import wait_for_result, wait_until
 
 pytestmark = pytest.mark.interop
 

@@ -12,7 +12,7 @@ from seglog.producer.producer import Producer
 from seglog.remoting.heartbeat import MessageModel
 from seglog.storage.format.config import decode_config
 from tests.interop.clients.conftest import AT_ROCKETMQ
-from tests.support.asks import wait_until
+from tests.support.machine.patience import wait_until
 
 OF_ROCKETMQ = pytest.mark.parametrize(
     "place",
@@ -42,7 +42,7 @@ def test_s4_07_a_java_consumer_goes_on_where_ours_has_ended_and_ours_where_it_ha
             return len(seen) >= expected
 
         try:
-            wait_until(look, 30)  # it may begin with its second look at queues, after 20 s
+            wait_until(look, idle_s=30)  # it may begin with its second look at queues, after 20 s
         finally:
             place.java.leave("j")
         return client_id, sorted(seen)

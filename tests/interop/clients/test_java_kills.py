@@ -14,7 +14,7 @@ import pytest
 
 from seglog import MessageStore
 from tests.interop.judging.java_worker import JavaWorker, Place
-from tests.support.asks import wait_until
+from tests.support.machine.patience import wait_until
 from tests.support.machine.serving import Serving
 from tests.support.scale import commit_seed, scaled
 
@@ -59,19 +59,19 @@ def test_everything_acknowledged_to_java_before_kills_of_the_server_is_there_and
         consuming = running.enter_context(JavaWorker(serving.address, tmp_path / "consuming"))
         for name in PRODUCERS:
             producing.send(name, "T", QUEUES)
-        wait_until(lambda: all(producing.sent.values()), 60)
+        wait_until(lambda: all(producing.sent.values()), idle_s=60)
         consuming.join("c", "g", "T", "CLUSTERING")
-        wait_until(lambda: consuming.given["c"], 60)
+        wait_until(lambda: consuming.given["c"], idle_s=60)
         for _ in range(KILLS):
             before = [len(producing.sent[name]) for name in PRODUCERS]
             time.sleep(chance.uniform(*BETWEEN_S))
             serving.end(signal.SIGKILL)
             serving = running.enter_context(closing(Serving([str(path), "--sync"], port=port)))
-            wait_until(partial(have_gone_on, producing, before), 120)
+            wait_until(partial(have_gone_on, producing, before), idle_s=120)
         counts = [producing.hush(name) for name in PRODUCERS]
         acknowledged = {place for places in producing.sent.values() for place in places}
         assert len(acknowledged) == sum(counts)
-        wait_until(lambda: acknowledged <= set(consuming.given["c"]), 120)
+        wait_until(lambda: acknowledged <= set(consuming.given["c"]), idle_s=120)
         code, _ = serving.end(signal.SIGTERM)
         assert code == 0
         given = consuming.given["c"]

@@ -28,8 +28,8 @@ from seglog.remoting.heartbeat import ConsumerListBody
 from seglog.remoting.message_queue import MessageQueue
 from tests.interop.judging.java_worker import JavaWorker, Place
 from tests.interop.judging.places import BROKER_NAME
-from tests.support.asks import wait_until
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import wait_until
 from tests.support.scale import is_full, scaled
 
 pytestmark = pytest.mark.interop
@@ -159,7 +159,7 @@ def unlock(client, group, client_id, queue_ids):
 
 def settle(groups, most_s=60):
     for group in groups:
-        wait_until(group.is_settled, most_s)
+        wait_until(group.is_settled, idle_s=most_s)
 
 
 def test_members_of_both_share_groups_while_some_join_leave_and_are_killed(judge, tmp_path):
@@ -181,16 +181,18 @@ def test_members_of_both_share_groups_while_some_join_leave_and_are_killed(judge
         for _ in range(ROUND):
             sending.one()
         for group in (side_by_side, in_order):
-            wait_until(partial(group.has_all, sending.sent), 60)
+            wait_until(partial(group.has_all, sending.sent), idle_s=60)
             assert group.of_all() == Counter(sending.sent)
-        wait_until(lambda: all(set(broadcast.given(one)) == sending.sent for one in broadcast.alive), 60)
+        wait_until(
+            lambda: all(set(broadcast.given(one)) == sending.sent for one in broadcast.alive), idle_s=60
+        )
         dead = in_order.client_id(client, KILLED)
         with sending:
             for group in groups:
                 group.leave(LEAVES)
             settle(groups)
             before = len(sending.sent)
-            wait_until(lambda: len(sending.sent) >= before + ROUND, 60)
+            wait_until(lambda: len(sending.sent) >= before + ROUND, idle_s=60)
             left = dict(in_order.owners[-1])
             killed.kill()
             for group in groups:
@@ -200,11 +202,11 @@ def test_members_of_both_share_groups_while_some_join_leave_and_are_killed(judge
                 unlock(client, in_order, dead, of_dead)
             settle(groups, LOCKS_END_S)
             before = len(sending.sent)
-            wait_until(lambda: len(sending.sent) >= before + ROUND, 60)
+            wait_until(lambda: len(sending.sent) >= before + ROUND, idle_s=60)
         for group in (side_by_side, in_order):
-            wait_until(partial(group.has_all, sending.sent), 60)
+            wait_until(partial(group.has_all, sending.sent), idle_s=60)
             assert set(group.of_all()) == sending.sent
-        wait_until(lambda: all(set(broadcast.given(one)) == sending.sent for one in (STAYS, OURS)), 60)
+        wait_until(lambda: all(set(broadcast.given(one)) == sending.sent for one in (STAYS, OURS)), idle_s=60)
         moved = {
             queue_id
             for one, other in pairwise(side_by_side.owners)

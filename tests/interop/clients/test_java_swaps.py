@@ -19,9 +19,9 @@ from tests.interop.judging.java_worker import JavaWorker
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.places import BROKER_NAME
 from tests.interop.judging.questions import Geometry
-from tests.support.asks import wait_until
 from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import wait_until
 from tests.support.material.config_files import read_config
 from tests.support.scale import is_full, scaled
 
@@ -74,8 +74,8 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
         def go_on():
             """Returns once clients are a good deal farther; what they were given again was not committed."""
             sent, given = len(clients.sent["p"]), len(clients.given["c"])
-            wait_until(lambda: len(clients.sent["p"]) >= sent + MESSAGES, 60)
-            wait_until(lambda: len(clients.given["c"]) >= given + MESSAGES, 60)
+            wait_until(lambda: len(clients.sent["p"]) >= sent + MESSAGES, idle_s=60)
+            wait_until(lambda: len(clients.given["c"]) >= given + MESSAGES, idle_s=60)
             assert all(
                 place.queue_offset >= offsets.get(place.queue_id, 0) for place in clients.given["c"][given:]
             )
@@ -91,7 +91,7 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
             clients.join("c", "g", "T", "CLUSTERING")
             clients.send("p", "T", QUEUES)
             go_on()
-            wait_until(lambda: is_farther(broker.offsets().get("T@g", {})), 30)
+            wait_until(lambda: is_farther(broker.offsets().get("T@g", {})), idle_s=30)
         assert is_farther(committed(path))
         offsets = committed(path)
         with BrokerServer(path, ports[0], record_crc=False, broker_port=ports[1]) as server:
@@ -100,7 +100,8 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
             # Java's client commits every 5 s, and consumes as many in less.
             ours = server.broker.offsets
             wait_until(
-                lambda: is_farther({each: ours.query("g", "T", each) or 0 for each in range(QUEUES)}), 30
+                lambda: is_farther({each: ours.query("g", "T", each) or 0 for each in range(QUEUES)}),
+                idle_s=30,
             )
         assert is_farther(committed(path))
         offsets = committed(path)
@@ -109,11 +110,11 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
             count = clients.hush("p")
             acknowledged = set(clients.sent["p"])
             assert len(acknowledged) == count
-            wait_until(lambda: acknowledged <= set(clients.given["c"]), 60)
+            wait_until(lambda: acknowledged <= set(clients.given["c"]), idle_s=60)
             ends = {
                 queue_id: 1
                 + max(each.queue_offset for each in clients.given["c"] if each.queue_id == queue_id)
                 for queue_id in range(QUEUES)
             }
-            wait_until(lambda: broker.offsets()["T@g"] == ends, 30)
+            wait_until(lambda: broker.offsets()["T@g"] == ends, idle_s=30)
     assert {place.queue_offset for place in clients.given["c"] if place.queue_id == 0} == set(range(ends[0]))

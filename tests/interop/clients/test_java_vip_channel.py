@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.interop.judging import toolchain
-from tests.interop.judging.client_runs import ClientRun, Outcome, java_clients, leaves
+from tests.interop.judging.client_runs import ClientRun, Outcome, check_no_failure, java_clients, leaves
 from tests.support.listening import BrokerServer
 
 pytestmark = pytest.mark.interop
@@ -51,5 +51,5 @@ def test_clients_came_in_at_each_port_and_most_at_the_channel_too(runs):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_through_the_channel_clients_come_to_the_same(runs, scenario):
     through, beside, _ = runs
-    assert "failure" not in through[scenario], through[scenario]["failure"]
+    check_no_failure(through[scenario])
     assert leaves(through[scenario]["outcome"]) == leaves(beside[scenario]["outcome"])

@@ -11,7 +11,7 @@ from seglog.consumer.listener import ConsumeFrom
 from seglog.producer.producer import Producer
 from tests.interop.clients.conftest import DRAWN
 from tests.interop.judging.java_worker import JavaWorker
-from tests.support.asks import wait_until
+from tests.support.machine.patience import wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -36,21 +36,21 @@ def test_java_s_lite_consumer_goes_on_where_ours_has_committed_and_ours_where_it
     with JavaWorker(place.target, tmp_path / "java") as java, Producer(place.target) as producer:
         send(8)
         with LitePullConsumer(place.target, group, topic, consume_from=ConsumeFrom.FIRST) as consumer:
-            wait_until(lambda: poll(consumer) or len(ours) >= 8, 60)
+            wait_until(lambda: poll(consumer) or len(ours) >= 8, idle_s=60)
         send(8)
         java.join("j", group, topic, "LITE")
-        wait_until(lambda: len(java.given["j"]) >= 8, 60)
-        wait_until(lambda: are_committed(16), 60)  # Java's client says so once a second, here
+        wait_until(lambda: len(java.given["j"]) >= 8, idle_s=60)
+        wait_until(lambda: are_committed(16), idle_s=60)  # Java's client says so once a second, here
         with LitePullConsumer(place.target, group, topic, consume_from=ConsumeFrom.FIRST) as consumer:
-            wait_until(lambda: poll(consumer) or len(consumer.assignment) == 2, 60)
-            wait_until(lambda: poll(consumer) or len(java.queues("j", topic)) == 2, 60)
+            wait_until(lambda: poll(consumer) or len(consumer.assignment) == 2, idle_s=60)
+            wait_until(lambda: poll(consumer) or len(java.queues("j", topic)) == 2, idle_s=60)
             send(8)
-            wait_until(lambda: poll(consumer) or len(ours) + len(java.given["j"]) >= 24, 60)
-            wait_until(lambda: poll(consumer) or are_committed(24), 60)
+            wait_until(lambda: poll(consumer) or len(ours) + len(java.given["j"]) >= 24, idle_s=60)
+            wait_until(lambda: poll(consumer) or are_committed(24), idle_s=60)
             java.leave("j")
-            wait_until(lambda: poll(consumer) or len(consumer.assignment) == 4, 60)
+            wait_until(lambda: poll(consumer) or len(consumer.assignment) == 4, idle_s=60)
             send(8)
-            wait_until(lambda: poll(consumer) or len(ours) + len(java.given["j"]) >= 32, 60)
+            wait_until(lambda: poll(consumer) or len(ours) + len(java.given["j"]) >= 32, idle_s=60)
         theirs = [(one.queue_id, one.queue_offset) for one in java.given["j"]]
     assert Counter(ours + theirs) == Counter(
         (queue_id, offset) for queue_id in range(4) for offset in range(8)

@@ -9,8 +9,8 @@ from seglog.consumer.listener import ConsumeFrom
 from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
 from tests.interop.clients.conftest import AT_ROCKETMQ
-from tests.support.asks import wait_until
 from tests.support.faces import driven
+from tests.support.machine.patience import wait_until
 
 OF_ROCKETMQ = pytest.mark.parametrize(
     "place",

@@ -26,7 +26,7 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.places import BROKER_NAME, GEOMETRY
 from tests.support.listening import BrokerServer
 from tests.support.machine.children import end, start
-from tests.support.machine.patience import patience_s
+from tests.support.machine.patience import LateError, patience_s
 
 Outcome = dict[str, Any]
 
@@ -45,6 +45,8 @@ _PLAIN: Final = (
     (re.compile(r"\s*(See|For more information).*https://\S*.*", re.DOTALL), ""),
 )
 """What of the words of an error differs between two processes, and what stands for it."""
+_LATE: Final = "it did not come to "
+"""What a client says that waited in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ class Both:
             other_words: Errors in its outcome that differ in their words, and in these alone.
         """
         ours, theirs = self.ours[scenario], self.theirs[scenario]
-        assert "failure" not in theirs, theirs["failure"]
-        assert "failure" not in ours, ours["failure"]
+        for side in (theirs, ours):
+            check_no_failure(side)
         for name in other_words:
             words = [side["outcome"][name].pop("words") for side in (ours, theirs)]
             assert words[0] != words[1], f"{name} of {scenario} does not differ in its words"
@@ -204,6 +206,17 @@ class ClientRun:
     def close(self) -> None:
         """Ends it however it goes."""
         end(self._process)
+
+
+def check_no_failure(done: Outcome) -> None:
+    """Holds that a scenario came to its end.
+
+    Raises:
+        LateError: It waited in vain; the clients in all languages say so in the same words.
+        AssertionError: It failed otherwise.
+    """
+    if "failure" in done:
+        raise (LateError if _LATE in done["failure"] else AssertionError)(done["failure"])
 
 
 def plain(value: Any) -> Any:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.interop.judging import toolchain
-from tests.support.asks import wait_until
 from tests.support.machine.children import end, start
-from tests.support.machine.patience import join_thread
+from tests.support.machine.patience import join_thread, wait_until
 
 _ANSWER_S: Final = 60
 _SAID_BYTES: Final = 3_000
@@ -134,7 +133,7 @@ class JavaWorker:
                 raise AssertionError(f"it has ended: {self._stderr.read_text()[-_SAID_BYTES:]}")
             return len(self._answers) > before
 
-        wait_until(is_answered, _ANSWER_S)
+        wait_until(is_answered, idle_s=_ANSWER_S)
         answer = self._answers[before]
         assert (answer["did"], answer["name"]) == words[:2]
         return answer

@@ -28,9 +28,9 @@ from seglog.remoting.headers import CreateTopicHeader, OffsetResponseHeader, Que
 from tests.interop.judging.java_broker import JavaBroker
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import Geometry
-from tests.support.asks import wait_until
 from tests.support.brokers import open_broker
 from tests.support.listening import BrokerServer
+from tests.support.machine.patience import wait_until
 
 BROKER_NAME: Final = "broker-a"
 DELAY_LEVELS: Final = "1s 2s 1s 1s 2s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s"
@@ -133,7 +133,7 @@ class Place:
 
     def settle(self, is_so: Callable[[], object], most_s: float = 20) -> None:
         """Returns once something is so, or fails."""
-        wait_until(is_so, most_s)
+        wait_until(is_so, idle_s=most_s)
 
     def close(self) -> None:
         """Closes what was made here."""

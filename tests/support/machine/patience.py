@@ -62,13 +62,10 @@ def wait_until(
     Raises:
         LateError: It was not so in time.
     """
-    begun = time.monotonic()
-    while True:
-        found = is_so()
-        if found:
+    for _ in looks(what, idle_s=idle_s, look_s=look_s):
+        if found := is_so():
             return found
-        _be_patient(begun, what, idle_s)
-        time.sleep(look_s)
+    raise AssertionError("looks() ends by LateError alone")
 
 
 def _be_patient(begun: float, what: str, idle_s: float) -> None:
