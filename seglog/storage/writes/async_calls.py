@@ -10,9 +10,9 @@ calls; only if a file must be created does another thread append them. See
 from __future__ import annotations
 
 from asyncio import Future, get_running_loop
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from seglog.arguments import as_bytes, as_int, refusal
 from seglog.errors import InvalidArgumentError, StoreFailedError
@@ -28,6 +28,9 @@ Q = TypeVar("Q")
 P = TypeVar("P")
 A = TypeVar("A")
 T = TypeVar("T")
+
+_NO_LIST: Final = (str, tuple, bytes, bytearray, memoryview)
+"""Keys that nobody can change, and what is refused as keys."""
 
 
 class AsyncCalls:
@@ -75,10 +78,10 @@ class AsyncCalls:
         if not tasks.aside:
             made = tasks.fast_path.try_put(topic, body, queue_id, tags, keys, properties, flag, durability)
         if made is None:
-            # The call goes on later, and may try twice: until then the caller may change what it gave, and an
-            # iterator gives its keys once.
+            # The call continues later, and may try twice: until then the caller may change what it gave, and
+            # an iterator gives its keys once.
             body = _own_bytes(body)
-            keys = [*keys] if isinstance(keys, Iterator | list) else keys
+            keys = [*keys] if isinstance(keys, Iterable) and not isinstance(keys, _NO_LIST) else keys
             properties = dict(properties) if isinstance(properties, Mapping) else properties
             # partial instead of a closure: the cells of a closure would slow down the way above as well.
             return await tasks.run(
