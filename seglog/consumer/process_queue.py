@@ -246,8 +246,14 @@ class ProcessQueue:
         return not is_open and self.to_commit(now_ms) is None
 
     def done_offset(self) -> int | None:
-        """Returns the offset up to which it is done, None before the group's offset was read."""
-        return None if self.pull_offset == NOT_KNOWN else self.cache.floor()
+        """Returns the offset up to which it is done, None before the group's offset was read.
+
+        A message is done once its listener has returned, also while a later one of its hand is at work.
+        """
+        if self.pull_offset == NOT_KNOWN:
+            return None
+        self._end_done()
+        return self.cache.floor()
 
     def position(self) -> int | None:
         """Returns the first offset that was not given yet, None before the group's offset was read.
@@ -275,8 +281,16 @@ class ProcessQueue:
         Listeners begin no further message of it, and messages not begun are taken back.
         """
         for handed in self.in_hand:
-            self.cache.put_back(handed.take_waiting())
-            self.cache.remove(handed.done.copy())
+            waiting = handed.take_waiting()
+            if handed.cache is self.cache:
+                self.cache.put_back(waiting)
+        self._end_done()
+
+    def _end_done(self) -> None:
+        """Removes what listeners have finished from the cache, also of hands that have not returned."""
+        for handed in tuple(self.in_hand):
+            if handed.done and handed.cache is self.cache:
+                self.cache.remove(handed.done.copy())
 
     def note_pull(self, count: int, took_ms: float) -> None:
         """Counts a pull that has found messages."""

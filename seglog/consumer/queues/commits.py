@@ -62,11 +62,15 @@ class Commits:
         self.progress = Bell(client.home)
 
     async def keep_committing(self) -> None:
-        """Commits finished messages from time to time; waits while nothing is done."""
+        """Commits finished messages from time to time; waits while nothing is done and no listener is at work.
+
+        A hand does not say when a listener ends one of its messages, so its queue is looked at each time.
+        """
         home, clock = self._client.home, self._client.clock
         next_ms = clock.monotonic_ms() + FIRST_COMMIT_MS
         while not self._client.is_over:
-            await self.progress.wait()
+            if not any(held.in_hand for held in (*self._parted, *self._queues.values())):
+                await self.progress.wait()
             late_ms = max(0.0, clock.monotonic_ms() - next_ms)
             next_ms += math.ceil(late_ms / self._interval_ms) * self._interval_ms  # skips idle intervals
             await sleep(home, next_ms - clock.monotonic_ms())

@@ -113,6 +113,7 @@ class Service(ABC):
         """
         handed.failures, handed.cache = self._failures, cache
         held.in_hand.append(handed)
+        held.progress.ring()
         try:
             while not await self._has_run(held, cache, handed):
                 await rest(self._client.home, RESUBMIT_MS, held.ending)
