@@ -3,22 +3,27 @@
 For a topic that does not exist a producer uses the route of TBW102, with at most the number of queues that it
 would create: the first send creates the topic at the broker.
 
+A route outlives its name server: where that does not answer, or knows the topic no more, the last route is
+used until another one comes. A name server that has just started, or has lost its broker for a moment, knows
+no topic, while the broker takes messages. Only a refusal by the broker itself says that a route is wrong.
+
 Source: ``MQClientInstance.java updateTopicRouteInfoFromNameServer, topicRouteData2TopicPublishInfo,
 findBrokerAddressInSubscribe``.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from seglog.client.home.at_once import run_at_once
 from seglog.client.links.asking import Ask, answer_of, in_flow
 from seglog.client.links.link import Link
 from seglog.clock import Clock
-from seglog.errors import ProtocolError, RemoteProtocolError
+from seglog.errors import ProtocolError, RemoteProtocolError, SeglogError
 from seglog.remoting.bodies import TopicRouteBody
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body
@@ -29,6 +34,8 @@ from seglog.storage.format.system_names import AUTO_CREATE_TOPIC
 
 REFRESH_MS: Final = 30_000
 """``pollNameServerInterval``."""
+AGAIN_MS: Final = 1_000
+"""How long the last route is used before a name server that had none is asked again."""
 NEW_TOPIC_QUEUE_NUMS: Final = 4
 """``defaultTopicQueueNums`` of a producer."""
 MASTER: Final = 0
@@ -41,6 +48,8 @@ class _Known:
     fresh_until_ms: float
     to_publish: tuple[MessageQueue, ...]
     to_read: tuple[MessageQueue, ...]
+    is_wrong: bool = False
+    """Whether a broker has answered that it has no such topic."""
 
 
 class Routes:
@@ -103,7 +112,7 @@ class Routes:
         return () if known is None else known.to_publish
 
     async def refresh(self, topic: str, ask: Ask | None = None) -> bool:
-        """Requests a route; returns whether the topic has one.
+        """Requests a route; returns whether the topic has one. If not, the last route stays.
 
         Args:
             topic: The topic.
@@ -120,6 +129,8 @@ class Routes:
     ) -> tuple[MessageQueue, ...]:
         """Returns the queues that messages can be sent to, those of a future topic included.
 
+        They are those of the last route if no name server has another one now.
+
         Args:
             topic: The topic.
             new_topic_queue_nums: Queues of a topic that does not exist yet, at most.
@@ -130,26 +141,54 @@ class Routes:
                 writable.
             SeglogError: There is no answer.
         """
-        if self._fresh(topic) is None and not await self.refresh(topic, ask):
+        if self._fresh(topic) is None and not await self._is_usable(topic, ask):
             asked = (ask or self._ask)(_request(AUTO_CREATE_TOPIC), None, None)
             model = _route_of(await answer_of(asked))
             return self._checked(topic, self._of_model(model, topic, new_topic_queue_nums))
         return self._checked(topic, self.known_to_publish(topic))
 
-    def forget(self, topic: str) -> None:
-        """Drops a route, so that the next call requests it: the broker has answered that it is wrong."""
+    async def _is_usable(self, topic: str, ask: Ask | None) -> bool:
+        """Requests a route; returns whether there is one to send by, be it the last one."""
+        try:
+            if await self.refresh(topic, ask):
+                return True
+        except SeglogError:
+            if not self._keeps(topic):
+                raise
+            return True
+        return self._keeps(topic)
+
+    def _keeps(self, topic: str) -> bool:
+        """Returns whether the last route of a topic can be used for a while longer, and notes that."""
         with self._lock:
-            self._known.pop(topic, None)
+            known = self._known.get(topic)
+            if known is None or known.is_wrong:
+                return False
+            self._known[topic] = replace(known, fresh_until_ms=self._clock.monotonic_ms() + AGAIN_MS)
+            return True
+
+    def doubt(self, topic: str, code: int) -> None:
+        """Has the next call request a route.
+
+        Args:
+            topic: The topic.
+            code: By which a broker has refused a message. A broker that has no such topic proves that the
+                last route is wrong; it is not used again.
+        """
+        with self._lock:
+            known = self._known.get(topic)
+            if known is not None:
+                is_wrong = known.is_wrong or code == ResponseCode.TOPIC_NOT_EXIST
+                self._known[topic] = replace(known, fresh_until_ms=-math.inf, is_wrong=is_wrong)
 
     def _fresh(self, topic: str) -> _Known | None:
         known = self._known.get(topic)
         return known if known is not None and self._clock.monotonic_ms() < known.fresh_until_ms else None
 
     def _learn(self, topic: str, answer: Response) -> _Known | None:
-        """Caches a route; none for a topic that does not exist, since the next send may create it."""
+        """Caches a route; returns None if the name server has none."""
         route = _route_of(answer)
         if route is None:
-            self.forget(topic)
             return None
         fresh_until_ms = self._clock.monotonic_ms() + REFRESH_MS
         known = _Known(route, fresh_until_ms, _writable(route, topic), _readable(route, topic))

@@ -169,5 +169,5 @@ class Tracer:
         asked = client.link.ask(Request(RequestCode.SEND_MESSAGE_V2, header, body), to=address)
         answer = await until(asked)
         if answer.code not in _STORED:
-            client.routes.forget(TRACE_TOPIC)
+            client.routes.doubt(TRACE_TOPIC, answer.code)
             raise RemoteProtocolError(answer.code, answer.remark or answer.code.name)

@@ -295,7 +295,7 @@ class Sender:
                 code = answer.code
                 status = _SEND_OK if code is _SUCCESS else STATUS_OF.get(code)
                 if status is None:
-                    routes.forget(topic)
+                    routes.doubt(topic, code)
                     raise RemoteProtocolError(code, answer.remark or code.name, help=HELP_OF.get(code))
                 return queue, status, answer, expect_header(answer, SendMessageResponseHeader)
             except SeglogError as error:

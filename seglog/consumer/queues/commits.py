@@ -62,7 +62,7 @@ class Commits:
         self.progress = Bell(client.home)
 
     async def keep_committing(self) -> None:
-        """Commits finished messages from time to time; waits while nothing is done and no listener is at work.
+        """Commits finished messages from time to time; waits while nothing is done and no listener runs.
 
         A hand does not say when a listener ends one of its messages, so its queue is looked at each time.
         """

@@ -156,7 +156,7 @@ class Sharing:
         routes, looks = self._client.routes, self._looks
         try:
             queues = () if is_asked else routes.known_to_read(topic)
-            if not queues and not await routes.refresh(topic):
+            if not (queues or await routes.refresh(topic) or routes.known_to_read(topic)):
                 self._saw(topic, ())
                 self._note(topic, None, looks)  # there is nothing to consume
                 if topic.startswith(RETRY_PREFIX):  # the broker creates it at a heartbeat
