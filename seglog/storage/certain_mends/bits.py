@@ -98,8 +98,8 @@ def _mend(row: RecordRow, at: int, window: bytes, whole: bytes, *, is_bit: bool)
     before, after = window[: row.size_bytes], whole[: row.size_bytes]
     fields = " and ".join(map(_FIELD_WORDS.__getitem__, restated_fields(before, after)))
     topic = row.topic.decode("utf-8", "surrogateescape")
-    kind, proof = (BIT, "") if is_bit else (HEAD, fields)
-    return Mend(kind, at, before, after, topic, row.queue_id, row.queue_offset, proof)
+    kind, proof = (BIT, "") if is_bit else (HEAD, "; its checksum is right then")
+    return Mend(kind, at, before, after, topic, row.queue_id, row.queue_offset, proof, fields)
 
 
 def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, room: int) -> Bit | None:

@@ -1,12 +1,12 @@
-"""Mends records whose topic, queue or queue offset is damaged by a flipped bit.
+"""Mends records whose topic, queue or queue offset is damaged.
 
-No checksum covers topic, queue and queue offset of a record without ``__CRC32#``, so such a flip passes every
-check. But a unit of its right queue still leads to the record, by place and size. The topic may differ in
-more than one bit if nothing else in the store has the topic that the record names. The mend is certain if the
-right queue's own records on both sides agree with their units, the queue that the record names has no unit
-for it, and the log shows the same without any queue file
-(:mod:`seglog.storage.certain_mends.log_neighbours`): wrong queue files never change an undamaged record. An
-impossible offset is mended if its neighbours leave only one.
+No checksum covers topic, queue and queue offset of a record without ``__CRC32#``, so damage to them passes
+every check. But a unit of its right queue still leads to the record, by place, size and queue offset. The
+mend is certain if the right queue's own records on both sides agree with their units, the queue that the
+record names has no unit for it, and the log shows the same without any queue file
+(:mod:`seglog.storage.certain_mends.log_neighbours`): wrong queue files never change an undamaged record. The
+number of bits that differ proves nothing then, and is not asked for. An impossible offset is mended if its
+neighbours leave only one.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.walk.log_records import has_record_crc
 
 _OTHERWISE: Final = frozenset({"queue-unit-wrong", "queue-unit-stray", "queue-beyond-log"})
+_PROOF: Final = ", whose queue leads here"
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -103,8 +104,8 @@ class _Stored:
 def mends_of_identities(found: SeenLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of topics, queues and offsets, in log order."""
     segment = found.geometry.segment_size_bytes
-    by_neighbours = _by_neighbours(found)
-    wanted = {**_by_units(found, files), **by_neighbours}
+    # A record in a wrong queue has an offset of its right queue, which may be impossible in the wrong one.
+    wanted = {**_by_neighbours(found), **_by_units(found, files)}
     if not wanted:
         return
     with closing(LogReader(files, found.root, segment)) as reader:
@@ -116,21 +117,15 @@ def mends_of_identities(found: SeenLog, files: Files) -> Iterator[Mend]:
             right = _rewritten(record, place, identity)
             if right is None or right == record:
                 continue
-            bits = bits_between(record, right)
-            # More than one bit may differ only for an impossible offset, and for a topic that nothing else
-            # has.
-            if place in by_neighbours or bits == 1 or _is_unknown(found, row, identity):
-                kind = BIT if bits == 1 else HEAD
-                yield Mend(kind, place, record, right, *identity, ", whose queue leads here")
+            kind = BIT if bits_between(record, right) == 1 else HEAD
+            stated = _Identity(*found.numbers.names[int(row["queue"])], int(row["queue_offset"]))
+            yield Mend(kind, place, record, right, *identity, _PROOF, _differing(stated, identity))
 
 
-def _is_unknown(found: SeenLog, row: np.void, identity: _Identity) -> bool:
-    """Returns whether nothing else in the store has a record's topic; the queue id must agree."""
-    topic, queue_id = found.numbers.names[int(row["queue"])]
-    if queue_id != identity.queue_id or any(name == topic for name, _queue_id in found.queue_files):
-        return False
-    of_topic = [number for number, (name, _id) in enumerate(found.numbers.names) if name == topic]
-    return int(np.isin(found.rows["queue"], of_topic).sum()) == 1
+def _differing(stated: _Identity, right: _Identity) -> str:
+    """Returns the names of the fields that differ."""
+    fields = zip(("topic", "queue id", "queue offset"), stated, right, strict=True)
+    return " and ".join(name for name, one, other in fields if one != other)
 
 
 def _by_neighbours(found: SeenLog) -> dict[int, _Identity]:

@@ -48,11 +48,9 @@ def mends_of_lmq_offsets(found: SeenLog, files: Files) -> Iterator[Mend]:
             if isinstance(head, RecordRow) and right is not None and right != record:
                 bits = bits_between(record, right)
                 topic = head.topic.decode("utf-8", "surrogateescape")
-                names = " and ".join(sorted(slots))
-                kind, proof = (
-                    (BIT, f", for its place in {names}") if bits == 1 else (HEAD, f"place in {names}")
-                )
-                yield Mend(kind, place, record, right, topic, head.queue_id, head.queue_offset, proof)
+                proof = f", for its place in {' and '.join(sorted(slots))}"
+                key = (topic, head.queue_id, head.queue_offset)
+                yield Mend(BIT if bits == 1 else HEAD, place, record, right, *key, proof, "further offsets")
 
 
 def _with_offsets(record: bytes, row: RecordRow, slots: Mapping[str, int]) -> bytes | None:

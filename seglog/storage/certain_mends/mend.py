@@ -29,6 +29,7 @@ class Mend:
         queue_id: Its queue.
         queue_offset: Its queue offset.
         proof: The proof as a text that follows the name of the message; for :data:`ATTIC_KIND`, the source.
+        fields: The names of the changed fields, for :data:`HEAD`.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Mend:
     queue_id: int
     queue_offset: int
     proof: str
+    fields: str = ""
 
     @property
     def changed(self) -> range:
@@ -57,7 +59,7 @@ class Mend:
         if self.kind == ATTIC_KIND:
             return f"{self.named}, of which {self.proof} has the bytes"
         if self.kind == HEAD:
-            return f"{self.proof} of {self.named}; its checksum is right then"
+            return f"{self.fields} of {self.named}{self.proof}"
         changed = slice(self.changed.start, self.changed.stop)
         was, now = self.before[changed].hex(), self.after[changed].hex()
         return f"0x{was} becomes 0x{now} in {self.named}{self.proof}"

@@ -10,12 +10,14 @@ for the effects of the damage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from seglog.storage.certain_mends.mend import Mend
 from seglog.storage.certain_mends.mended_files import MendedFiles
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
 from seglog.storage.files.files import Files
+from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.overlay import QueueState
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.queue_overlays import Key
@@ -57,8 +59,17 @@ def not_restated(mends: Sequence[Mend], queues: Mapping[Key, QueueState]) -> lis
 
     The other records make no queue look wrong; the findings about their wrong offsets stay.
     """
-    restated = {place for state in queues.values() for place in state.mended}
-    return [mend for mend in mends if mend.phy_offset not in restated]
+    restated: defaultdict[int, set[Key]] = defaultdict(set)
+    for key, state in queues.items():
+        for place in state.mended:
+            restated[place].add(key)
+    return [mend for mend in mends if not _is_in_right_queue(mend, restated[mend.phy_offset])]
+
+
+def _is_in_right_queue(mend: Mend, queues: Collection[Key]) -> bool:
+    """Returns whether a record is read at its right offset: in its own queue, or in a further one (LMQ)."""
+    own = (mend.topic, mend.queue_id)
+    return any(key == own or key[0].startswith(LMQ_PREFIX) for key in queues)
 
 
 def _is_served_so(slot: int | None, mend: Mend) -> bool:

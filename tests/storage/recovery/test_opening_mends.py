@@ -9,6 +9,7 @@ import pytest
 from seglog.doctor.repair.repair import repair_store
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.layout import I32
 from seglog.storage.format.record.record import HEAD_V4
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
@@ -100,6 +101,36 @@ def test_a_topic_that_never_was_is_what_its_old_queue_says(slot, letter, memory_
         assert slots(store) == [*range(COUNT)]
         assert {queue.topic for queue in store.queues()} == {"T"}
         assert store.put("T", b"%d next" % COUNT).queue_offset == COUNT
+
+
+@pytest.mark.parametrize("slot", [0, VICTIM, COUNT - 1], ids=["the first", "in the middle", "the last"])
+@pytest.mark.parametrize("queue_id", [246, 3, 1 << 30 | 1])
+def test_a_queue_id_of_several_wrong_bits_is_what_its_queue_says(slot, queue_id, memory_path: Path):
+    (memory_path / "of").mkdir()
+    image = made(memory_path / "of", record_crc=False)
+    image.write(image.starts[slot] + HEAD_V4.offsets["queue_id"], I32.pack(queue_id))
+    with MessageStore.open(image.root, read_only=True, clock=new_clock()) as store:
+        assert [one.code for one in store.recovery.findings if one.messages] == ["record-repairable"]
+        assert slots(store) == [other for other in range(COUNT) if other != slot]
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        assert slots(store) == [*range(COUNT)]
+        assert {queue.queue_id for queue in store.queues()} == {0, 1, 2, 3}
+        assert store.put("T", b"%d next" % COUNT).queue_offset == COUNT
+
+
+def test_a_record_in_a_queue_that_has_its_offset_already_is_put_back(memory_path: Path):
+    root = memory_path / "store"
+    with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL) as store:
+        puts = [store.put("T", b"%d" % number, queue_id=number % 2) for number in range(40)]
+    image = Image(root, [put.phy_offset for put in puts], [put.size_bytes for put in puts])
+    image.write(image.starts[-1] + HEAD_V4.offsets["queue_id"], I32.pack(0))
+    with MessageStore.open(root, read_only=True, clock=new_clock()) as store:
+        assert [one.code for one in store.recovery.findings] == ["record-repairable"]
+        assert (store.max_offset("T", 0), store.max_offset("T", 1)) == (20, 20)
+    with MessageStore.open(root, clock=new_clock()) as store:
+        assert [one.code for one in store.recovery.findings] == ["record-mended"]
+        assert [len(read_all(store, "T", queue_id)) for queue_id in (0, 1)] == [20, 20]
+        assert store.put("T", b"next", queue_id=1).queue_offset == 20
 
 
 def test_what_a_mend_wrote_over_is_in_the_attic(image):
