@@ -17,6 +17,7 @@ from seglog import (
     PushConsumer,
     Server,
 )
+from seglog.broker.settings.config import BrokerConfig
 from seglog.clock import SystemClock
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.verify import verify_store
@@ -62,7 +63,7 @@ def test_a_message_whose_properties_are_damaged_is_shown_all_the_same(path):
 
 
 def test_the_objects_of_a_broker_show_what_they_are_and_when_they_were_closed(path):
-    with Broker.open(path, **SMALL) as broker:
+    with Broker.open(path, config=BrokerConfig(address="127.0.0.1:1"), **SMALL) as broker:
         with Server(broker, listener := Listener(port=0)) as server:
             assert repr(listener) == f"<Listener at {listener.address}>"
             assert repr(server) == f"<Server at {listener.address}>"

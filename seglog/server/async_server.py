@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from seglog.arguments import as_kind, as_number
 from seglog.broker.broker import Broker
+from seglog.broker.settings.config import DEFAULT_ADDRESS
 from seglog.closing import AsyncClosing
 from seglog.errors import InvalidArgumentError
 from seglog.forked import abandon_in_children, forked_error
@@ -41,7 +42,8 @@ class AsyncServer(AsyncClosing):
     The broker is not closed with it, and may be used in process meanwhile.
 
     Args:
-        broker: The broker; its routes name ``config.address``, which should be the address of a listener.
+        broker: The broker; its routes and the ids of its messages name ``config.address``, which is that of a
+            listener, or one by which clients reach it from elsewhere.
         listener: Accepts clients; closed with the server.
         more: Further listeners of the same broker, such as those of :meth:`Listener.usual_three`.
         limits: The limits of clients, for all listeners together.
@@ -90,8 +92,8 @@ class AsyncServer(AsyncClosing):
         """Serves clients from now on, in the running loop.
 
         Raises:
-            InvalidArgumentError: It was started before, or a listener was closed or belongs to another
-                server.
+            InvalidArgumentError: It was started before; a listener was closed or belongs to another server;
+                or nobody has set the broker's address, and no listener has the port of the usual one.
             ClosedError: This is a forked child.
         """
         self._check_process()
@@ -207,12 +209,28 @@ class AsyncServer(AsyncClosing):
         if ends:
             await asyncio.wait(ends, timeout=most_s)
 
+    def _check_address(self) -> None:
+        """Refuses a broker whose address nobody has set, where it is none of a listener.
+
+        Another broker may have that port, and would take what is sent to this one.
+        """
+        address = self._broker.config.address
+        ports = {each.port for each in self._listeners}
+        if address == DEFAULT_ADDRESS and int(address.rpartition(":")[2]) not in ports:
+            raise InvalidArgumentError(
+                f"the broker's routes name {address}, the address of a BrokerConfig without one, and this"
+                f" server listens at {', '.join(self.addresses)}: clients would send elsewhere",
+                help="make the Listener first, and open the broker with"
+                " config=BrokerConfig(address=listener.address), or an address by which clients reach it",
+            )
+
     def _take_listeners(self) -> None:
         """Takes all listeners, or none if one is not available."""
         with ExitStack() as until_all_are:
             for listener in self._listeners:
                 listener.take()
                 until_all_are.callback(listener.give_back)
+            self._check_address()
             until_all_are.pop_all()
 
     def _accept_from_now(self, shared: Shared) -> None:

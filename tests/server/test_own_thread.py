@@ -89,7 +89,10 @@ def test_a_producer_that_waits_is_refused_in_that_thread(hooked):
 
 def test_a_server_is_closed_by_its_own_loop_alone(tmp_path):
     async def serve() -> None:
-        with Listener(port=0) as listener, Broker.open(tmp_path / "s") as broker:
+        with (
+            Listener(port=0) as listener,
+            Broker.open(tmp_path / "s", config=BrokerConfig(address=listener.address)) as broker,
+        ):
             server = AsyncServer(broker, listener)
             await server.start()
             with pytest.raises(InvalidArgumentError, match="another event loop"):

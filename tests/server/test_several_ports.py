@@ -218,7 +218,7 @@ def test_a_stop_closes_every_port_and_ends_the_connections_of_each(serve_three, 
 
 
 def test_a_server_that_cannot_have_one_listener_leaves_the_others_to_another_server(tmp_path):
-    with Broker.open(tmp_path / "s", config=on_a_roomy_disk(BrokerConfig())) as broker:
+    with Broker.open(tmp_path / "s", config=on_a_roomy_disk(BrokerConfig(address="127.0.0.1:1"))) as broker:
         closed, free = Listener(port=0), Listener(port=0)
         closed.close()
         with pytest.raises(InvalidArgumentError, match="was closed"):

@@ -136,7 +136,7 @@ def test_a_server_is_started_once_and_one_that_never_was_gives_its_port_back(tmp
             await never.start()
         assert again.socket.fileno() == -1
 
-    with Broker.open(tmp_path / "s") as broker:
+    with Broker.open(tmp_path / "s", config=BrokerConfig(address="127.0.0.1:1")) as broker:
         asyncio.run(scene(broker))
 
 

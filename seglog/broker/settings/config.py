@@ -13,6 +13,8 @@ from seglog.remoting.topics import MAX_QUEUES, PERM_READ_WRITE
 from seglog.storage.format.names import MAX_TOPIC_BYTES
 from seglog.storage.format.system_names import REPLY_SUFFIX
 
+DEFAULT_ADDRESS: Final = "127.0.0.1:10911"
+"""The address of a broker that was given none; no server elsewhere serves it."""
 _LAST_HOUR: Final = 23
 _MOST_REGION_BYTES: Final = 255
 """Longest region in bytes: it is stored with each message, whose properties have 32,767 bytes in all."""
@@ -79,7 +81,7 @@ class BrokerConfig:
 
     cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
-    address: str = "127.0.0.1:10911"
+    address: str = DEFAULT_ADDRESS
     region_id: str = "DefaultRegion"
     is_trace_on: bool = True
     broker_permission: int = PERM_READ_WRITE
