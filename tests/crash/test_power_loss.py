@@ -14,6 +14,7 @@ import pytest
 
 from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
+from seglog.storage.small_files.attic import ATTIC
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
@@ -140,6 +141,23 @@ def test_an_index_file_that_was_removed_does_not_come_back():
     for _ in range(20):
         assert files.disk.image(files.chance).folders[STORE / INDEX].names == {}
     killed(files, store)
+
+
+def test_an_index_file_that_was_removed_from_the_attic_does_not_come_back():
+    """It could prove false keys for records that are written later at the places of its entries."""
+    files = IdleKernel()
+    with open_store(files) as store:
+        store.put("T", b"x", keys="k")
+    for _ in range(2):
+        (entry,) = files.list_dir(STORE / INDEX)
+        files.write_file(STORE / INDEX / entry.name, bytes(entry.size_bytes))
+        files = files.after_kill()
+        with open_store(files) as store:
+            assert [finding.code for finding in store.recovery.findings] == ["index-damaged"]
+            store.put("T", b"x", keys="k")
+    for _ in range(20):
+        kept = files.disk.image(files.chance).folders[STORE / ATTIC].names
+        assert [name.partition("-")[0] for name in kept] == [f"{2:010d}"]
 
 
 def test_what_was_served_after_a_kill_is_there_after_a_power_cut():

@@ -19,7 +19,7 @@ from seglog.storage.directory.index_files import Entries, IndexFile, Numbers, re
 from seglog.storage.files.files import Files
 from seglog.storage.format.index.index import is_index_file_name
 from seglog.storage.format.names import INDEX
-from seglog.storage.small_files.attic import Attic, whole_files
+from seglog.storage.small_files.attic import ATTIC, Attic, whole_files
 
 _DIGITS: Final = 10
 _PIECE_ENTRIES: Final = 1 << 16
@@ -72,8 +72,11 @@ def keep_removed(
         for file in understood(files, before)[0]
         if is_whole(file) and says_otherwise(files, file, now, has_record)
     }
-    for path in known - telling:
-        files.remove(path)
+    if removable := known - telling:
+        for path in removable:
+            files.remove(path)
+        # A power failure must not bring one back: its entries could lead to records that are written later.
+        files.sync_dir(root / ATTIC)
 
 
 def says_otherwise(
