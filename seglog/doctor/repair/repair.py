@@ -116,7 +116,8 @@ class Plan:
     def lost(self) -> int | None:
         """Number of messages that stay lost, as far as known; None if nothing is known of them."""
         lost = sum(action.lost_messages for action in self.actions)
-        return None if self.doubt and not lost else lost
+        is_log_gone = any(finding.code == "log-empty" for finding in self.left)
+        return None if is_log_gone or (self.doubt and not lost) else lost
 
     @property
     def changed_bytes(self) -> int:
