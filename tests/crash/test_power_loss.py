@@ -7,6 +7,7 @@ Simulated: see :mod:`tests.support.crash.crash_disk` for what a power cut may le
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.small_files.attic import ATTIC
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
+from seglog.storage.threads.on_demand import OnDemand
 from tests.support.crash.crash_files import CrashFiles, KilledError
 from tests.support.crash.crash_life import Life
+from tests.support.crash.crash_loop import do_at_once
 from tests.support.crash.crash_work import STORE, StillClock
 from tests.support.material.archives import unpack
 from tests.support.material.stores import SMALL, read_all
@@ -53,6 +56,20 @@ def test_a_seed_is_the_same_life_again():
         stories.append((life.story, dataclasses.astuple(outcome)))
     assert stories[0] == stories[1]
     assert len(stories[0][0]) > 50
+
+
+def test_a_store_of_a_life_asks_no_thread_for_anything():
+    def threads():
+        gc.collect()
+        return {id(one) for one in gc.get_objects() if isinstance(one, OnDemand)}
+
+    known = threads()
+    files = CrashFiles()
+    with open_store(files) as store:
+        assert threads() > known
+        do_at_once(store, files)
+        assert threads() <= known
+        store.put("T", b"x")
 
 
 # ------------------------------------------------------- what the campaign found first, each by itself

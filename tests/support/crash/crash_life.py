@@ -21,6 +21,7 @@ from seglog.storage.small_files.attic import ATTIC
 from seglog.storage.store import MessageStore
 from seglog.storage.survey.store_survey import survey
 from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_loop import do_at_once
 from tests.support.crash.crash_model import Model, ViolationError, read_everything
 from tests.support.crash.crash_work import SEGMENT_BYTES, STORE, StillClock, Work
 
@@ -126,6 +127,7 @@ class Life:
                 raise ViolationError("does not open", repr(error)) from error
             else:
                 self._files.calls_left = None
+                do_at_once(store, self._files)
                 return store
 
     def _check(self, store: MessageStore) -> None:

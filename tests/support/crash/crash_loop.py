@@ -1,4 +1,4 @@
-"""Puts of one turn of an event loop, in a process that may die at any call.
+"""A store without threads of its own, and puts of one turn of an event loop: a process may die at any call.
 
 What threads of the store would do is done at once by the one that asks for it: a life has one thread, so that
 its seed lives it again.
@@ -33,20 +33,24 @@ class AtOnce:
         """Returns: nothing is ever left to do."""
 
 
-def put_together(store: MessageStore, files: CrashFiles, wanted: Sequence[Wanted]) -> list[PutResult]:
-    """Puts messages in one turn and waits for them.
+def do_at_once(store: MessageStore, files: CrashFiles) -> None:
+    """Has all that a store asks its threads for done by whom it is asked of."""
+    writer = writer_of(store)
+    owners: tuple[tuple[Any, str], ...] = (
+        (writer.commit, "_leader"),
+        (writer._growth, "_allocator"),
+        (store._tasks, "_worker"),
+    )
+    for owner, name in owners:
+        setattr(owner, name, AtOnce(getattr(owner, name)._task, files))
+
+
+def put_together(store: MessageStore, wanted: Sequence[Wanted]) -> list[PutResult]:
+    """Puts messages in one turn and waits for them; the store has no threads, see :func:`do_at_once`.
 
     Raises:
         KilledError: The process died meanwhile.
     """
-    owners: tuple[tuple[Any, str], ...] = (
-        (writer_of(store).commit, "_leader"),
-        (store._tasks, "_worker"),
-    )
-    for owner, name in owners:
-        thread = getattr(owner, name)
-        if not isinstance(thread, AtOnce):
-            setattr(owner, name, AtOnce(thread._task, files))
     deaths: list[BaseException] = []
     loop = asyncio.new_event_loop()
 

@@ -104,7 +104,7 @@ class Work:
             partial(self._index, store): 4,
             partial(self._seal, store, files): 4,
             partial(self._save, files): 6,
-            partial(self._put_together, store, files): 8,
+            partial(self._put_together, store): 8,
         }
         self._chance.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -170,7 +170,7 @@ class Work:
 
         self._do(store, wanted, put)
 
-    def _put_together(self, store: MessageStore, files: CrashFiles) -> None:
+    def _put_together(self, store: MessageStore) -> None:
         """Puts of one turn of an event loop, which wait for the disk together."""
         wanted = [
             self._message(store, *self._chance.choice(_PLAIN_QUEUES))
@@ -178,7 +178,7 @@ class Work:
         ]
 
         def put(_durability: Durability) -> list[int]:
-            return [made.phy_offset for made in put_together(store, files, wanted)]
+            return [made.phy_offset for made in put_together(store, wanted)]
 
         self._do(store, wanted, put, Durability.SYNC)
 
