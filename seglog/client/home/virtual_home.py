@@ -7,6 +7,7 @@ the same effects in the same order, without a thread.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ class VirtualHome:
         self.why_over: str | None = None
         self.loop: AbstractEventLoop | None = None
         self._runner: int | None = None
+        self._tasks: deque[Callable[[], object]] = deque()
         self._turn = threading.RLock()  # of threads that move time or wait for due work, one is the home
         abandon_in_children(self, VirtualHome._abandon)
 
@@ -51,7 +53,12 @@ class VirtualHome:
 
     def post(self, task: Callable[[], object]) -> None:
         """Runs a task when time is moved next, even by 0 ms."""
-        self.timers.after(0, task)
+        # Each turn takes the oldest task: of two threads that move time, the second may be the home first.
+        self._tasks.append(task)
+        self.timers.after(0, self._do_next)
+
+    def _do_next(self) -> None:
+        self._tasks.popleft()()
 
     def run_due(self) -> None:
         """Does all work that is due now, including work that this makes due at once; no time passes."""

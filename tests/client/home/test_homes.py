@@ -6,7 +6,8 @@ import asyncio
 import gc
 import logging
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
+from functools import partial
 from time import sleep as nap
 
 import pytest
@@ -19,6 +20,7 @@ from seglog.errors import InvalidArgumentError
 from seglog.remoting.later import Deferred
 from tests.support.brokers import open_broker
 from tests.support.machine.patience import join_thread, patience_s, wait_for_event
+from tests.support.scale import chance, scaled
 
 
 class VirtualTime:
@@ -256,6 +258,83 @@ def test_of_two_threads_that_wait_on_virtual_time_one_is_the_home_at_a_time(tmp_
             join_thread(thread, idle_s=30)
         home.run_due()
     assert (set(overlaps), len(done), set(done)) == ({1}, 80, {True})
+
+
+class Work:
+    """Tasks and timers at random, which make others; what is done is noted beside who does it.
+
+    Args:
+        time: The time of the home.
+        dice: Decides all.
+    """
+
+    def __init__(self, time, dice):
+        self.time, self.home, self.dice = time, time.home, dice
+        self.busy = threading.Lock()
+        self.wrong, self.made, self.cancelled = [], [], set()
+        self.done = Counter()
+        self.in_order = defaultdict(list)
+
+    def by_a_thread(self, name, count):
+        for number in range(count):
+            self.make(self.dice.randrange(3), (name, number))
+            if self.dice.random() < 0.3:
+                self.move()
+
+    def move(self):
+        """Moves time, or waits for what is due, as several threads may on virtual time."""
+        if isinstance(self.time, VirtualTime):
+            self.dice.choice(
+                (self.home.run_due, self.time.run, lambda: self.time.run(self.dice.randrange(4)))
+            )()
+
+    def make(self, depth, of_thread=None):
+        token = object()
+        self.made.append(token)
+        task = partial(self.do, token, depth, of_thread)
+        if of_thread is not None and self.dice.random() < 0.5:
+            return self.home.post(task)
+        timer = self.home.timers.after(self.dice.choice((0, 0, 1, 3)), partial(self.do, token, depth, None))
+        # The home is the only one that knows whether a timer has been called yet.
+        if self.home.is_here() and self.dice.random() < 0.2:
+            self.home.timers.cancel(timer)
+            self.cancelled.add(token)
+        return None
+
+    def do(self, token, depth, of_thread):
+        if not self.busy.acquire(blocking=False):
+            self.wrong.append("another thread is the home too")
+            return
+        try:
+            self.done[token] += 1
+            if not self.home.is_here():
+                self.wrong.append("whoever did it is not the home")
+            if of_thread is not None:
+                self.in_order[of_thread[0]].append(of_thread[1])
+            nap(self.dice.choice((0, 0, 0.0005)))
+            for _further in range(self.dice.randrange(depth + 1)):
+                self.make(depth - 1)
+        finally:
+            self.busy.release()
+
+    def left(self):
+        return len(self.made) - len(self.cancelled) - len(self.done)
+
+
+def test_random_work_of_many_threads_is_done_once_in_order_and_by_one_at_a_time(time):
+    for number in range(scaled(12, 400)):
+        work = Work(time, chance("work of many threads", number))
+        threads = [threading.Thread(target=work.by_a_thread, args=(name, 25)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            join_thread(thread, idle_s=30)
+        for _turn in range(50):
+            if work.left():
+                time.run(5)
+        assert set(work.wrong) == set()
+        assert work.done == dict.fromkeys((token for token in work.made if token not in work.cancelled), 1)
+        assert all(order == sorted(order) for order in work.in_order.values())
 
 
 @pytest.mark.parametrize("is_ended", [False, True])
