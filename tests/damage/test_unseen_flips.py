@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -65,5 +66,6 @@ def test_share_of_flips_that_change_what_is_served_and_that_nothing_reports(
     store = "with record CRC" if record_crc else "without record CRC"
     record_testsuite_property(f"flips, {store}", len(flips))
     record_testsuite_property(f"flips unseen, {store}", unseen)
-    assert unseen <= most * len(flips)
+    # The limit is of the share of all flips; a sample may differ from it by three standard errors.
+    assert unseen <= most * len(flips) + 3 * math.sqrt(most * (1 - most) * len(flips))
     assert record_crc or unseen > 0, "the measure sees what is unseen"

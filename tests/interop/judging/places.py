@@ -106,7 +106,12 @@ class Place:
         assert self.ask(Request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).code is ResponseCode.SUCCESS
         assert self._admin is not None
         routes = self._admin.routes
-        wait_until(lambda: [routes.forget(name), len(routes.to_read(name))][1] == (queues if perm & 4 else 0))
+        wait_until(
+            lambda: (
+                [routes.doubt(name, ResponseCode.TOPIC_NOT_EXIST), len(routes.to_read(name))][1]
+                == (queues if perm & 4 else 0)
+            )
+        )
         return name
 
     def new_name(self, what: str) -> str:
