@@ -174,7 +174,7 @@ class Site:
 
     def queues_of(self, topic: str) -> int:
         """Returns how many queues the route of a topic has now; 0 where there is none."""
-        self._looking.routes.forget(topic)
+        self._looking.routes.doubt(topic, ResponseCode.TOPIC_NOT_EXIST)
         return len(self._looking.routes.to_read(topic))
 
     def group(self, retry_max_times: int = 16) -> str:
