@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from seglog.arguments import as_kind, as_number
 from seglog.broker.broker import Broker
-from seglog.broker.settings.config import DEFAULT_ADDRESS
+from seglog.broker.settings import DEFAULT_ADDRESS
 from seglog.closing import AsyncClosing
 from seglog.errors import InvalidArgumentError
 from seglog.forked import abandon_in_children, forked_error
@@ -93,7 +93,7 @@ class AsyncServer(AsyncClosing):
 
         Raises:
             InvalidArgumentError: It was started before; a listener was closed or belongs to another server;
-                or nobody has set the broker's address, and no listener has the port of the usual one.
+                or the broker has the default address, and no listener has its port.
             ClosedError: This is a forked child.
         """
         self._check_process()
@@ -210,7 +210,7 @@ class AsyncServer(AsyncClosing):
             await asyncio.wait(ends, timeout=most_s)
 
     def _check_address(self) -> None:
-        """Refuses a broker whose address nobody has set, where it is none of a listener.
+        """Refuses a broker with the default address, where no listener has its port.
 
         Another broker may have that port, and would take what is sent to this one.
         """

@@ -19,7 +19,7 @@ from seglog.server.server import Server
 from tests.support.brokers import on_a_roomy_disk
 
 ELSEWHERE = "127.0.0.1:1"
-"""What routes name; nobody asks for one here."""
+"""What routes name; no test here asks for a route."""
 
 
 @pytest.fixture

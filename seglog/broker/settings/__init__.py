@@ -4,6 +4,7 @@ Called by every other room of the broker.
 Truth: RocketMQ's defaults unless the caller gives others.
 """
 
+from seglog.broker.settings.config import DEFAULT_ADDRESS as DEFAULT_ADDRESS
 from seglog.broker.settings.config import BrokerConfig as BrokerConfig
 from seglog.broker.settings.config import GuardPolicy as GuardPolicy
 from seglog.broker.settings.live_config import Lent as Lent

@@ -30,7 +30,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _NO_LIST: Final = (str, tuple, bytes, bytearray, memoryview)
-"""Keys that nobody can change, and what is refused as keys."""
+"""Keys that no caller can change, and what is refused as keys."""
 
 
 class AsyncCalls:

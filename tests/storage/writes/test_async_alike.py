@@ -1,4 +1,4 @@
-"""The calls for tasks store what the others do, whatever the caller does with its arguments meanwhile."""
+"""The calls for tasks store what the others do, all that the caller does with its arguments meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.material.stores import SMALL, SMALL_INDEX, new_clock, served
 from tests.support.scale import chance, scaled
 
 UNCHANGEABLE = {"flush_async", "get_async", "wait_for_async"}
-"""Calls for tasks whose arguments nobody can change."""
+"""Calls for tasks with arguments that no caller can change."""
 CHANGED = "changed"
 DURABILITIES = [None, *Durability]
 

@@ -1,7 +1,7 @@
 """What the log says during a test that has no server.
 
 Processes of tests do several files one after another, and share a logger. A server that a test shares with
-others, or that closes a silent connection, says so at any time; it is not what the test at hand has done.
+others, or that closes a silent connection, says so at any time; it is not what this test has done.
 """
 
 from __future__ import annotations
