@@ -1,4 +1,4 @@
-"""The calls for tasks store what the others do, all that the caller does with its arguments meanwhile."""
+"""The calls for tasks store what the others do, even if the caller changes its arguments meanwhile."""
 
 from __future__ import annotations
 
