@@ -176,9 +176,12 @@ class StoreLock:
             os.fsync(self._descriptor)
 
     def release(self) -> None:
-        """Releases the lock."""
+        """Releases the lock, also where a child process has its descriptor still."""
         with _held_lock:
             if _held.pop(self._descriptor, None) is not None:
+                if _HAS_OFD:
+                    unlocked = _FLOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 1, 0)
+                    fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, unlocked)
                 os.close(self._descriptor)
 
 

@@ -150,6 +150,21 @@ FORKED = """
 """
 
 
+def test_a_store_that_was_closed_is_free_while_a_child_has_its_descriptors_still(tmp_path, start_child):
+    """Between its fork and its exec every child has them; a busy machine makes that time long."""
+    store = MessageStore.open(tmp_path / "store", **SMALL)
+    lock = (tmp_path / "store" / "lock").resolve()
+    descriptors = [
+        int(each.name)
+        for each in Path("/proc/self/fd").iterdir()
+        if each.is_symlink() and each.resolve() == lock
+    ]
+    assert descriptors
+    start_child([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=descriptors)
+    store.close()
+    MessageStore.open(tmp_path / "store").close()
+
+
 def test_forked_child_can_neither_write_nor_unlock_nor_mark_the_store_as_closed(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(FORKED), str(tmp_path / "store")],
