@@ -29,6 +29,7 @@ from seglog.broker.tables.lock_snapshot import LockPicture, read_owners
 from seglog.broker.tables.name_server import KEY_VALUE_FILE, KeyValues, WritePermission
 from seglog.broker.tables.pulled_topics import PulledTopics
 from seglog.broker.tables.queue_locks import QueueLocks
+from seglog.broker.tables.queued_topics import proven_topics
 from seglog.broker.tables.relays import Relays
 from seglog.broker.tables.request_modes import REQUEST_MODES_FILE, RequestModes
 from seglog.clock import Clock, VirtualClock
@@ -64,7 +65,10 @@ def assemble(
     is_virtual = isinstance(clock, VirtualClock)
     table = partial(_config_file, store)
     topics = TopicTable(table("topics.json"), config, clock, store.reload_topics)
-    topics.take_over((queue.topic, queue.queue_id) for queue in store.queues())
+    topics.take_over(
+        ((queue.topic, queue.queue_id) for queue in store.queues()),
+        partial(proven_topics, store.files, store.path),
+    )
     history = OffsetHistory(store.files, store.path, clock)
     offsets = ConsumerOffsets(table("consumerOffset.json"), clock, history)
     levels = DelayLevels(config.delay_levels)

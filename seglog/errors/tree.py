@@ -220,7 +220,7 @@ class ConfigError(StoreError):
     """A file under config/ that can be read neither itself nor from its .bak."""
 
     exit_code = 25
-    help = "restore the file or its .bak from a backup, or move both away to start with an empty table"
+    help = "run `seglog repair STORE`: it restores what the store proves; else restore the file from a backup"
 
 
 class ViewHolder(NamedTuple):

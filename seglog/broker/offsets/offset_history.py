@@ -19,6 +19,7 @@ from typing import Final
 
 from seglog.broker.offsets.offset_history_query import (
     OFFSET_HISTORY,
+    OffsetPast,
     QueueKey,
     apply,
     differences,
@@ -64,6 +65,7 @@ class OffsetHistory:
     ) -> None:
         self._files = files
         self._folder = root / OFFSET_HISTORY
+        self._past = OffsetPast(files, root)
         self._clock = clock
         self._file_bytes = file_bytes
         self._max_bytes = max_bytes
@@ -90,6 +92,10 @@ class OffsetHistory:
         for found in differences(known, dict(table)):
             key = found.group, found.topic, found.queue_id
             self.note(ChangeKind.FOUND, *key, found.before, found.after)
+
+    def newest(self) -> dict[QueueKey, int]:
+        """Returns the offsets that the table had at last; empty without a history."""
+        return self._past.newest()
 
     def note(
         self,

@@ -38,6 +38,18 @@ def to_config(
     }
 
 
+def table_of(offsets: Mapping[tuple[str, str, int], int]) -> dict[str, dict[int, int]]:
+    """Returns the table that has certain offsets.
+
+    Args:
+        offsets: By group, topic and queue id, as the history of offsets has them.
+    """
+    table: dict[str, dict[int, int]] = {}
+    for (group, topic, queue_id), offset in sorted(offsets.items()):
+        table.setdefault(f"{topic}{SEPARATOR}{group}", {})[queue_id] = offset
+    return table
+
+
 def parse_table(value: ConfigValue) -> OffsetTable:
     """Returns what the file holds.
 

@@ -7,10 +7,12 @@ Offsets are never below 0. At open, offsets beyond the end of their queue are se
 the messages between in a crash, and a group that kept its offset would miss the messages that take their
 places (apache/rocketmq#4215 went back to 0 instead and delivered everything again).
 
-With a history, every change of the table is recorded there before the table is saved. The offsets that groups
-have pulled are kept beside the committed ones, in memory only: messages between the two are with clients. A
-reset counts at once, and blocks commits until the client was sent the new offset: a commit before that is
-stale.
+With a history, every change of the table is recorded there before the table is saved. A table that is gone is
+restored from it: groups would begin at one end of their queues, and do all again or skip messages.
+
+The offsets that groups have pulled are kept beside the committed ones, in memory only: messages between the
+two are with clients. A reset counts at once, and blocks commits until the client was sent the new offset: a
+commit before that is stale.
 
 Source: ``ConsumerOffsetManager.java``.
 """
@@ -31,21 +33,26 @@ from seglog.broker.offsets.offset_table_file import (
     MIN_QUEUE_ID,
     SEPARATOR,
     parse_table,
+    table_of,
     to_config,
 )
 from seglog.broker.tables import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError
+from seglog.logs import logger
 from seglog.storage.files import explained
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import MAX_QUEUE_ID, check_group
 from seglog.storage.format.ours import ChangeKind
 from seglog.storage.small_files import ConfigFile
+from seglog.text import count_text
 
 PORTION_OFFSETS: Final = 1_000
 """Offsets copied under the lock at a time; a key with more queues is copied whole."""
 BROADCAST_SUFFIX: Final = "@broadcast"
 """Suffix of the name of a broadcasting group; its offset is the smallest of its clients."""
+
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,15 @@ class ConsumerOffsets:
         stored = file.load(parse_table)
         if stored is not None:
             self._version, self._table, self._unknown = stored
+        elif history is not None and (past := history.newest()):
+            self._table = table_of(past)
+            self._is_dirty = True
+            _log.warning(
+                "%s is gone or empty, and so is its backup: %s of %s restored from the history of offsets",
+                file.path,
+                count_text(len(past), "offset"),
+                count_text(len({group for group, _topic, _queue_id in past}), "group"),
+            )
         if history is not None:
             history.begin(self.all())
 

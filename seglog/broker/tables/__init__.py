@@ -14,6 +14,7 @@ from seglog.broker.tables.data_version import DataVersion as DataVersion
 from seglog.broker.tables.groups import GroupTable as GroupTable
 from seglog.broker.tables.groups import group_name_problem as group_name_problem
 from seglog.broker.tables.lock_snapshot import read_picture as read_picture
+from seglog.broker.tables.queued_topics import proven_topics as proven_topics
 from seglog.broker.tables.topics import TopicConfig as TopicConfig
 from seglog.broker.tables.topics import TopicTable as TopicTable
 from seglog.broker.tables.topics import is_system_topic as is_system_topic

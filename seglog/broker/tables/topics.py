@@ -183,18 +183,28 @@ class TopicTable(NamedTable[TopicConfig]):
         """Returns every topic, system topics included, by name."""
         return sorted(self._values.values(), key=lambda topic: topic.name)
 
-    def take_over(self, queues: Iterable[tuple[str, int]]) -> None:
+    def take_over(
+        self, queues: Iterable[tuple[str, int]], proven: Callable[[], Mapping[str, TopicConfig]] = dict
+    ) -> None:
         """Adds the topics of queues that the store has and the file lacks.
 
         RocketMQ answers that such topics do not exist. They are saved with the next change or at close. A
         topic in the file keeps its settings: an operator may have given it fewer queues than it had.
+
+        Args:
+            queues: Topic and queue id of each queue.
+            proven: Returns what the store proves of its topics; called if one is lacking.
         """
         counts: dict[str, int] = {}
         with self._lock:
             for name, queue_id in queues:
                 if name not in self._values:
                     counts[name] = max(counts.get(name, 0), queue_id + 1)
-            taken = {name: TopicConfig(name, count, count) for name, count in counts.items()}
+            attributes = {name: topic.attributes for name, topic in proven().items()} if counts else {}
+            taken = {
+                name: TopicConfig(name, count, count, attributes=attributes.get(name, {}))
+                for name, count in counts.items()
+            }
             self._values |= taken
             self._is_dirty = self._is_dirty or bool(counts)
         _tell_of_too_many(taken.values())

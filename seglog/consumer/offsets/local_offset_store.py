@@ -21,10 +21,12 @@ from seglog.clock import Clock
 from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, encode_local_offsets
+from seglog.errors import ConfigError
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import Files, explained
 from seglog.storage.small_files import ConfigFile
 
+_HELP: Final = "restore the file or its .bak from a backup, or move both away to start with an empty table"
 MOST_BYTES: Final = 16 << 20
 """Longest file, that of 100,000 queues: the thread that all clients of a process share reads it."""
 
@@ -129,5 +131,8 @@ class LocalOffsetStore:
             self._is_new = False
 
     def _read(self) -> dict[MessageQueue, int]:
-        with explained():
-            return self._file.load(decode_local_offsets) or {}
+        try:
+            with explained():
+                return self._file.load(decode_local_offsets) or {}
+        except ConfigError as error:  # no store has it, so no command repairs it
+            raise ConfigError(str(error), help=_HELP) from error

@@ -6,10 +6,11 @@ start with a damaged one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from seglog.doctor.plans.actions import Action, move_away
+from seglog.doctor.tables.config_tables import TABLES
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
 from seglog.storage.format.config import decode_config
@@ -26,7 +27,7 @@ def mend_config(files: Files, root: Path) -> Iterator[Action]:
         backup = main.with_name(main.name + _BACKUP)
         has_main, has_backup = files.exists(main), _is_there(files, backup)
         good_main, good_backup = (
-            has and _is_json(files, path) for has, path in ((has_main, main), (has_backup, backup))
+            has and _is_good(files, path) for has, path in ((has_main, main), (has_backup, backup))
         )
         if has_main and not good_main and good_backup:
             yield _copy(files, root, backup, main)
@@ -57,12 +58,16 @@ def _is_there(files: Files, backup: Path) -> bool:
     return files.exists(backup) and not (is_of_positions and not files.read_file(backup))
 
 
-def _is_json(files: Files, path: Path) -> bool:
+def _is_good(files: Files, path: Path) -> bool:
+    """Returns whether a file holds JSON, and a known one its table: RocketMQ takes no other shape."""
     try:
-        decode_config(files.read_file(path))
+        value = decode_config(files.read_file(path))
     except CorruptError:
         return False
-    return True
+    table = TABLES.get(path.name.removesuffix(_BACKUP))
+    if table is None:
+        return True
+    return isinstance(value, Mapping) and isinstance(value.get(table, {}), Mapping)
 
 
 def _copy(files: Files, root: Path, source: Path, target: Path) -> Action:

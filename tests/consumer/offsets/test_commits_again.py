@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from seglog import LitePullConsumer, MessageQueue, Producer
+from seglog.broker.offsets.offset_history_query import OFFSET_HISTORY
 from seglog.broker.settings import BrokerConfig
 from seglog.client.client import Client
 from seglog.client.connect import make_client
@@ -162,6 +164,7 @@ def test_a_broker_behind_a_port_that_comes_back_without_offsets_gets_them_again(
         assert consumer.committed(FIRST) == 3
     for kept in (path / "config").glob("consumerOffset.json*"):
         kept.unlink()
+    shutil.rmtree(path / OFFSET_HISTORY)  # the broker would restore them from it
     with BrokerServer(path, port, config), consumer:
         assert answer_of(lambda: consumer.committed(FIRST)) is None
         consumer.commit()
