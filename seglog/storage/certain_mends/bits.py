@@ -7,7 +7,9 @@ their physical offset.
 
 An overwritten head: magic, physical offset and length of a record are known from other places
 (:mod:`seglog.storage.format.record.self_evident_fields`). They are written again if a checksum of the record
-is right then, and its queue unit, or a checksum over the whole record, shows that it belongs here.
+is right then, and its queue unit, or a checksum over the whole record, shows that it belongs here. A queue id
+or queue offset that no record can have, and flags with which the lengths do not add up, are written again as
+the queue unit proves them, one field alone.
 """
 
 from __future__ import annotations
@@ -17,14 +19,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from seglog.storage.certain_mends.mend import BIT, HEAD, Mend
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.layout import U32
+from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record.flipped_bit import (
     Bit,
     flipped,
@@ -33,12 +37,27 @@ from seglog.storage.format.record.flipped_bit import (
     structure_bits,
 )
 from seglog.storage.format.record.record import MIN_RECORD_BYTES, Damage, RecordRow, examine
-from seglog.storage.format.record.self_evident_fields import restate, restated_fields
+from seglog.storage.format.record.self_evident_fields import restate, restate_by_unit, restated_fields
 from seglog.storage.overlay import BatchQueueState, QueueState, is_message
 from seglog.storage.walk.behind_damage import Hole
 
 _MAX_RECORD_BYTES: Final = 192 << 10
-_FIELD_WORDS: Final = {"size_bytes": "length", "magic": "magic", "phy_offset": "place"}
+_FIELD_WORDS: Final = {
+    "size_bytes": "length",
+    "magic": "magic",
+    "queue_id": "queue id",
+    "queue_offset": "queue offset",
+    "phy_offset": "place",
+    "sys_flag": "flags",
+}
+
+
+class _Unit(NamedTuple):
+    """A queue unit that leads into an unreadable stretch; without queue if it is of no plain queue."""
+
+    size_bytes: int
+    queue_id: int = -1
+    queue_offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +103,11 @@ def _of_stretch(found: DamagedLog, reader: LogReader, start: int, end: int) -> I
     while at < end:
         room = min(end, at - at % segment + segment) - at
         window = bytes(reader.read(at, min(room, _MAX_RECORD_BYTES)))
-        bit = _bit_of(found, window, at, units.get(at), room)
-        whole = flipped(window, bit) if bit is not None else _restated(found, window, at, units.get(at))
+        if window:  # a file that is cut gets its length back in zeros, and is read so from then on
+            window = window.ljust(min(room, _MAX_RECORD_BYTES), b"\0")
+        unit = units.get(at)
+        bit = _bit_of(found, window, at, None if unit is None else unit.size_bytes, room)
+        whole = flipped(window, bit) if bit is not None else _restated(found, window, at, unit)
         row = examine(memoryview(window if whole is None else whole), 0, at, verify=False)
         if whole is not None and isinstance(row, RecordRow):
             yield _mend(row, at, window, whole, is_bit=bit is not None)
@@ -98,7 +120,9 @@ def _mend(row: RecordRow, at: int, window: bytes, whole: bytes, *, is_bit: bool)
     before, after = window[: row.size_bytes], whole[: row.size_bytes]
     fields = " and ".join(map(_FIELD_WORDS.__getitem__, restated_fields(before, after)))
     topic = row.topic.decode("utf-8", "surrogateescape")
-    kind, proof = (BIT, "") if is_bit else (HEAD, "; its checksum is right then")
+    has_checksum = row.body_bytes > 0 or has_crc_property(after)
+    proof = "; its checksum is right then" if has_checksum else ", whose queue leads here"
+    kind, proof = (BIT, "") if is_bit else (HEAD, proof)
     return Mend(kind, at, before, after, topic, row.queue_id, row.queue_offset, proof, fields)
 
 
@@ -118,14 +142,18 @@ def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, r
     return next(iter(bits)) if len(bits) == 1 else None
 
 
-def _restated(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None) -> bytes | None:
+def _restated(found: DamagedLog, window: bytes, at: int, unit: _Unit | None) -> bytes | None:
     if len(window) < MIN_RECORD_BYTES or not any(window[:MIN_RECORD_BYTES]):
         return None
-    for size in {U32.unpack_from(window)[0], unit_bytes or 0}:
+    for size in {U32.unpack_from(window)[0], 0 if unit is None else unit.size_bytes}:
         if MIN_RECORD_BYTES <= size <= len(window):
             made = restate(window[:size], at)
             if made is not None and (_has_unit(found, made, at) or has_crc_property(made)):
                 return made
+    if unit is not None and unit.queue_id >= 0 and MIN_RECORD_BYTES <= unit.size_bytes <= len(window):
+        made = restate_by_unit(window[: unit.size_bytes], at, unit.queue_id, unit.queue_offset)
+        if made is not None and _has_unit(found, made, at):
+            return made
     return None
 
 
@@ -150,16 +178,25 @@ def _has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
     return bool((same & (batch.units["base_queue_offset"] == row.queue_offset)).any())
 
 
-def _units_between(found: DamagedLog, start: int, end: int) -> dict[int, int]:
-    """Returns the sizes in units that lead into a stretch, by physical offset."""
-    sizes: dict[int, int] = {}
-    for state in found.queues.values():
-        units = state.units[is_message(state.units)]
-        for part in (units, state.behind[is_message(state.behind)]):
-            inside = part[(part["phy_offset"] >= start) & (part["phy_offset"] < end)]
-            sizes |= dict(zip(inside["phy_offset"].tolist(), inside["size_bytes"].tolist(), strict=True))
+def _units_between(found: DamagedLog, start: int, end: int) -> dict[int, _Unit]:
+    """Returns the units that lead into a stretch, by physical offset."""
+    units: dict[int, _Unit] = {}
     for batch in found.batch_queues.values():
         joined = np.concatenate([batch.units, batch.behind])
-        inside = joined[(joined["phy_offset"] >= start) & (joined["phy_offset"] < end)]
-        sizes |= dict(zip(inside["phy_offset"].tolist(), inside["size_bytes"].tolist(), strict=True))
-    return sizes
+        for at in _leading_into(joined, start, end):
+            units[int(joined["phy_offset"][at])] = _Unit(int(joined["size_bytes"][at]))
+    # Plain queues last: a unit of a further queue (LMQ) leads to a record of such a queue.
+    for state in sorted(found.queues.values(), key=lambda state: not state.topic.startswith(LMQ_PREFIX)):
+        for slot, part in ((state.first_slot, state.units), (state.behind_slot, state.behind)):
+            for at in _leading_into(part, start, end):
+                if is_message(part[at : at + 1])[0]:
+                    is_own = not state.topic.startswith(LMQ_PREFIX)
+                    queue = (state.queue_id, slot + at) if is_own else (-1, -1)
+                    units[int(part["phy_offset"][at])] = _Unit(int(part["size_bytes"][at]), *queue)
+    return units
+
+
+def _leading_into(units: npt.NDArray[np.void], start: int, end: int) -> list[int]:
+    """Returns the numbers of the units that lead into a stretch."""
+    inside = (units["phy_offset"] >= start) & (units["phy_offset"] < end)
+    return np.flatnonzero(inside).tolist()

@@ -1,11 +1,12 @@
-"""Mends records whose topic, queue or queue offset is damaged.
+"""Mends records whose topic, queue, queue offset or flags are damaged.
 
 No checksum covers topic, queue and queue offset of a record without ``__CRC32#``, so damage to them passes
 every check. But a unit of its right queue still leads to the record, by place, size and queue offset. The
 mend is certain if the right queue's own records on both sides agree with their units, the queue that the
 record names has no unit for it, and the log shows the same without any queue file
 (:mod:`seglog.storage.certain_mends.log_neighbours`): wrong queue files never change an undamaged record. The
-number of bits that differ proves nothing then, and is not asked for. An impossible offset is mended if its
+number of bits that differ proves nothing then, and is not asked for. Flags that give a record no place in
+the queue that it names are mended by the same proof. An impossible offset is mended if its
 neighbours leave only one.
 """
 
@@ -27,8 +28,9 @@ from seglog.storage.format.layout import I32, I64
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, Units
 from seglog.storage.format.record.flipped_bit import bits_between
-from seglog.storage.format.record.record import HEAD_V4, Damage, examine
-from seglog.storage.kernels.walk import ROW, Rows
+from seglog.storage.format.record.record import HEAD_V4, SYS_FLAG_AT, Damage, examine
+from seglog.storage.format.record.sys_flag import with_place
+from seglog.storage.kernels.walk import ROW, Rows, places
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.walk.log_records import has_record_crc
@@ -125,7 +127,7 @@ def mends_of_identities(found: SeenLog, files: Files) -> Iterator[Mend]:
 def _differing(stated: _Identity, right: _Identity) -> str:
     """Returns the names of the fields that differ."""
     fields = zip(("topic", "queue id", "queue offset"), stated, right, strict=True)
-    return " and ".join(name for name, one, other in fields if one != other)
+    return " and ".join(name for name, one, other in fields if one != other) or "flags"
 
 
 def _by_neighbours(found: SeenLog) -> dict[int, _Identity]:
@@ -154,16 +156,15 @@ def _by_units(found: SeenLog, files: Files) -> dict[int, _Identity]:
         number = found.numbers.find(topic.encode("utf-8", "surrogateescape"), queue_id)
         if number is None:
             continue  # the log has no record of this queue to compare with
-        is_own: _Mask = leads & (rows["queue"] == number)
-        is_own &= rows["queue_offset"] == first + np.arange(len(units))
+        has_slot: _Mask = leads & (rows["queue_offset"] == first + np.arange(len(units)))
+        is_own = has_slot & (rows["queue"] == number) & places(rows)
         # Units that lead below a recovery point were checked by its checksums.
         is_own |= is_message(units) & (units["phy_offset"] < found.walked_from)
-        is_other = leads & ~is_own & (rows["queue_offset"] == first + np.arange(len(units)))
-        is_other &= are_between(is_own, units, found.max_phy_offset)
+        is_other = has_slot & ~is_own & are_between(is_own, units, found.max_phy_offset)
         for at in np.flatnonzero(is_other)[: MAX_DOUBTED + 1].tolist():
             stated = _Identity(*names[int(rows["queue"][at])], int(rows["queue_offset"][at]))
-            if not stored.leads(stated, units[at]):
-                right = _Identity(topic, queue_id, first + at)
+            right = _Identity(topic, queue_id, first + at)
+            if stated == right or not stored.leads(stated, units[at]):
                 doubted.append(_Doubted(int(rows["phy_offset"][at]), int(rows["queue"][at]), number, right))
     return _proven_by_log(found, stored, doubted) if 0 < len(doubted) <= MAX_DOUBTED else {}
 
@@ -190,7 +191,10 @@ def _proven_by_log(found: SeenLog, stored: _Stored, doubted: Sequence[_Doubted])
     for one in doubted:
         left, named = around[one.right_queue, one.place], around[one.stated, one.place]
         slot = one.right.queue_offset
-        if left.leave_out(slot) and (left.are_both_there or named.have_no_room_for(slot)):
+        # It is in its right queue, but its flags give it no place there. RocketMQ writes offset 0 for those.
+        is_flagged = one.stated == one.right_queue
+        is_proven = slot > 0 if is_flagged else named.have_no_room_for(slot)
+        if left.leave_out(slot) and (left.are_both_there or is_proven):
             proven[one.place] = one.right
     return proven
 
@@ -239,6 +243,7 @@ def _rewritten(record: bytes, place: int, wanted: _Identity) -> bytes | None:
     made = bytearray(record)
     I32.pack_into(made, HEAD_V4.offsets["queue_id"], wanted.queue_id)
     I64.pack_into(made, HEAD_V4.offsets["queue_offset"], wanted.queue_offset)
+    I32.pack_into(made, SYS_FLAG_AT, with_place(row.sys_flag))
     topic_at = row.properties_at - 2 - len(topic)
     made[topic_at : topic_at + len(topic)] = topic
     return bytes(made)

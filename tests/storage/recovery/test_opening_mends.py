@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from seglog.doctor.repair.repair import repair_store
 from seglog.errors import NotFoundError
 from seglog.storage.files.files import RealFiles
-from seglog.storage.format.layout import I32
-from seglog.storage.format.record.record import HEAD_V4
+from seglog.storage.format.layout import I32, I64
+from seglog.storage.format.record.record import HEAD_V4, HOST_BITS, SYS_FLAG_AT
+from seglog.storage.format.record.sys_flag import INNER_BATCH, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from seglog.storage.small_files.attic import iter_kept
 from seglog.storage.store import MessageStore
 from tests.support.damage.images import Image, slots
@@ -55,6 +57,9 @@ DAMAGE = {
     "flip in the body": lambda i, at: i.flip(at + 100, 4),
     "flip in the body CRC": lambda i, at: i.flip(at + 9, 4),
     "flip in the queue id": lambda i, at: i.flip(at + HEAD_V4.offsets["queue_id"] + 3, 1),
+    "negative queue id": lambda i, at: i.write(at + HEAD_V4.offsets["queue_id"], I32.pack(-7)),
+    "negative queue offset": lambda i, at: i.write(at + HEAD_V4.offsets["queue_offset"], I64.pack(-7)),
+    "flags of both hosts": lambda i, at: i.write(at + SYS_FLAG_AT, I32.pack(HOST_BITS)),
     "flip in the topic": lambda i, at: i.flip(at + HEAD_V4.size_bytes + 64, 1),
 }
 
@@ -118,6 +123,45 @@ def test_a_queue_id_of_several_wrong_bits_is_what_its_queue_says(slot, queue_id,
         assert store.put("T", b"%d next" % COUNT).queue_offset == COUNT
 
 
+FLAGS = {
+    "prepared": TRANSACTION_PREPARED,
+    "rolled back": TRANSACTION_ROLLBACK,
+    "a batch": INNER_BATCH,
+    "a prepared batch": INNER_BATCH | TRANSACTION_PREPARED,
+    "all": -1,
+}
+
+
+@pytest.mark.parametrize("slot", [0, VICTIM, COUNT - 1], ids=["the first", "in the middle", "the last"])
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
+def test_flags_that_would_take_a_record_out_of_its_queue_are_put_right(slot, flags, memory_path: Path):
+    (memory_path / "of").mkdir()
+    image = made(memory_path / "of", record_crc=False)
+    image.write(image.starts[slot] + SYS_FLAG_AT, I32.pack(flags))
+    with MessageStore.open(image.root, read_only=True, clock=new_clock()) as store:
+        assert [one.code for one in store.recovery.findings if one.messages] == ["record-repairable"]
+        assert slots(store) == [other for other in range(COUNT) if other != slot]
+    with MessageStore.open(image.root, clock=new_clock()) as store:
+        assert slots(store) == [*range(COUNT)]
+        assert store.put("T", b"%d next" % COUNT).queue_offset == COUNT
+
+
+def test_a_half_message_does_not_get_a_place_in_its_queue(memory_path: Path):
+    root = memory_path / "store"
+    with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL) as store:
+        half = store.append("T", 0, b"half", b"", 0, sys_flag=TRANSACTION_PREPARED)
+        for number in range(9):
+            store.put("T", b"%d" % number)
+    queue_file = root / "consumequeue" / "T" / "0" / f"{0:020d}"
+    data = bytearray(queue_file.read_bytes())
+    data[:12] = I64.pack(half.phy_offset) + I32.pack(half.size_bytes)
+    queue_file.write_bytes(data)
+    log = (root / "commitlog" / f"{0:020d}").read_bytes()
+    with MessageStore.open(root, clock=new_clock()) as store:
+        assert [message.body for message in read_all(store, "T", 0)] == [b"%d" % at for at in range(9)]
+    assert (root / "commitlog" / f"{0:020d}").read_bytes() == log
+
+
 def test_a_record_in_a_queue_that_has_its_offset_already_is_put_back(memory_path: Path):
     root = memory_path / "store"
     with MessageStore.open(root, clock=new_clock(), record_crc=False, **SMALL) as store:
@@ -131,6 +175,22 @@ def test_a_record_in_a_queue_that_has_its_offset_already_is_put_back(memory_path
         assert [one.code for one in store.recovery.findings] == ["record-mended"]
         assert [len(read_all(store, "T", queue_id)) for queue_id in (0, 1)] == [20, 20]
         assert store.put("T", b"next", queue_id=1).queue_offset == 20
+
+
+@pytest.mark.parametrize("slot", [VICTIM, COUNT - 1], ids=["in the middle", "the last"])
+def test_a_record_that_lost_its_last_byte_with_the_end_of_its_file_is_whole_from_the_first_opening_on(
+    slot, memory_path: Path
+):
+    image = made(memory_path, record_crc=True)
+    last = image.starts[slot] + image.sizes[slot] - 1
+    position = last % SMALL["segment_size_bytes"]
+    os.truncate(image.root / "commitlog" / f"{last - position:020d}", position)
+    given = []
+    for _ in range(2):
+        with MessageStore.open(image.root, clock=new_clock(), **SMALL) as store:
+            given.append(served(store))
+            assert slot in slots(store)
+    assert given[0] == given[1]
 
 
 def test_what_a_mend_wrote_over_is_in_the_attic(image):

@@ -24,6 +24,15 @@ COMPRESSION_ZSTD: Final = 0x200
 COMPRESSION_ZLIB: Final = 0x300
 
 
+def with_place(sys_flag: int) -> int:
+    """Returns flags of a record that has a place in a plain queue; the other bits stay.
+
+    PREPARED becomes no transaction, and ROLLBACK becomes COMMIT: one bit tells them apart.
+    """
+    flags = sys_flag & ~INNER_BATCH
+    return flags if takes_queue_offset(flags) else flags & ~TRANSACTION_PREPARED
+
+
 def takes_queue_offset(sys_flag: int) -> bool:
     """Returns whether such a record has a place in its queue; PREPARED and ROLLBACK records have none."""
     return sys_flag & TRANSACTION_MASK not in (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)
