@@ -48,6 +48,18 @@ def test_no_life_breaks_a_promise(part):
     assert all(total[name] > LIVES // 2 for name in total), total
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        240718487520389969,  # an opening removed the only log file, and died before the queues were written
+        8407505679087782013,
+        9360352171456202896,  # an opening was killed before seglog/lengths.conf was on the disk
+    ],
+)
+def test_a_life_that_once_broke_a_promise_breaks_none(seed):
+    assert Life(seed).live().violation is None
+
+
 def test_a_seed_is_the_same_life_again():
     stories = []
     for _ in range(2):

@@ -33,17 +33,19 @@ from seglog.storage.directory import (
     FileSizes,
     LogFile,
     LogReader,
+    QueueFiles,
     ReadingRoot,
     as_stated,
     demand_log,
     demand_store,
-    last_records,
+    last_units,
     list_store,
 )
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.findings import LOG_CODES, Finding, Severity
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.format.ours import Seal
+from seglog.storage.format.queue import BATCH_UNIT, batch_in_use, in_use
 from seglog.storage.format.record import properties
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.scan import log_findings
@@ -177,10 +179,7 @@ class _Verification:
         self._newest_ms = 0
         # Read before the walk: a writer makes the log longer meanwhile than its queues were.
         queues = [*listing.queue_files.values(), *listing.batch_files.values()]
-        self._known_end = max(
-            (int(places[:, 0].max(initial=-1)) for places in map(partial(last_records, files), queues)),
-            default=-1,
-        )
+        self._known_end = max((_end_of(files, queue) for queue in queues), default=-1)
         self._end = 0
 
     def run(self, conclude: Callable[[], CheckReport], *, seal: bool) -> VerifyReport:
@@ -370,3 +369,10 @@ class _Verification:
             for seal in cut
         ]
         return [seal.first_phy_offset for seal in cut]
+
+
+def _end_of(files: Files, queue: QueueFiles) -> int:
+    """Returns where the last record begins that a queue leads to, as a check sees it; -1 for none."""
+    units = last_units(files, queue)
+    used = batch_in_use(units) if queue.layout is BATCH_UNIT else in_use(units)
+    return int(units["phy_offset"][used].max(initial=-1))

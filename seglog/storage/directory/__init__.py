@@ -41,7 +41,7 @@ from seglog.storage.directory.index_files import checked_division as checked_div
 from seglog.storage.directory.index_files import hashes_at as hashes_at
 from seglog.storage.directory.index_files import list_index_files as list_index_files
 from seglog.storage.directory.index_files import load_index_file as load_index_file
-from seglog.storage.directory.lengths import last_records as last_records
+from seglog.storage.directory.lengths import last_units as last_units
 from seglog.storage.directory.lengths_check import disproved_lengths as disproved_lengths
 from seglog.storage.directory.log_facts import MOST_RECORD_BYTES as MOST_RECORD_BYTES
 from seglog.storage.directory.log_files import LogFile as LogFile

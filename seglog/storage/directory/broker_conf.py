@@ -132,6 +132,7 @@ def write_lengths(files: Files, root: Path, sizes: FileSizes) -> None:
     path = root / LENGTHS_FILE
     data = encode_lengths(sizes)
     if files.exists(path) and files.read_file(path) == data:
+        files.sync_dir(path.parent)  # a process that was killed after the rename has not done it
         return
     files.make_dirs(path.parent)
     unfinished = path.with_name(path.name + ".tmp")

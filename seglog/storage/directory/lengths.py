@@ -231,14 +231,19 @@ def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles
 
 def last_records(files: Files, queue: QueueFiles) -> npt.NDArray[np.int64]:
     """Returns where the records of the last units of a queue start and end: ``(n, 2)``, in no order."""
-    units: _AnyUnits = np.empty(0, queue.layout.dtype)
-    for first in sorted(queue.sizes, reverse=True):
-        _start, units = _last_units(files, queue, first)
-        if len(units):  # a file made ahead, or emptied, has none
-            break
+    units = last_units(files, queue)
     places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
     is_unit = (places >= 0) & (sizes >= MIN_RECORD_BYTES) & (sizes <= MOST_RECORD_BYTES)
     return np.stack([places, places + sizes], axis=1)[is_unit]
+
+
+def last_units(files: Files, queue: QueueFiles) -> _AnyUnits:
+    """Returns the last units of a queue that are not zeros, of its last file with any."""
+    for first in sorted(queue.sizes, reverse=True):
+        _start, units = _last_units(files, queue, first)
+        if len(units):  # a file made ahead, or emptied, has none
+            return units
+    return np.empty(0, queue.layout.dtype)
 
 
 def _last_units(files: Files, queue: QueueFiles, first_offset: int) -> tuple[int, _AnyUnits]:

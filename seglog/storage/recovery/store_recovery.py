@@ -171,11 +171,13 @@ def _recover(
 def kept_log_files(found: Survey) -> list[int]:
     """Returns the first offsets of the commit-log files to keep: those that begin before the end of the log.
 
-    A file that begins exactly at the end is kept if it is the only one: its name alone shows the end.
+    A file that begins exactly at the end is kept if it is the only one: its name alone shows the end. So is
+    the file of 0, though an empty log needs none: a crash may leave the queues as they were, and without any
+    file of the log they would say that it is lost.
     """
     end = found.max_phy_offset
     kept = [file.first_offset for file in found.log_files if file.first_offset < end]
-    if not kept and end > 0:
+    if not kept:
         kept = [file.first_offset for file in found.log_files if file.first_offset == end]
     return kept
 

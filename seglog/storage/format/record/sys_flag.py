@@ -27,7 +27,7 @@ COMPRESSION_ZLIB: Final = 0x300
 def with_place(sys_flag: int) -> int:
     """Returns flags of a record that has a place in a plain queue; the other bits stay.
 
-    PREPARED becomes no transaction, and ROLLBACK becomes COMMIT: one bit tells them apart.
+    PREPARED becomes no transaction, and ROLLBACK becomes COMMIT: they differ in one bit.
     """
     flags = sys_flag & ~INNER_BATCH
     return flags if takes_queue_offset(flags) else flags & ~TRANSACTION_PREPARED
