@@ -46,7 +46,7 @@ def test_settings_are_shown_by_rocketmqs_names(broker, tmp_path):
     found = settings_of(broker)
     assert found["brokerName"] == "broker-a"
     assert (found["brokerIP1"], found["listenPort"]) == ("127.0.0.1", "10911")
-    assert (found["deleteWhen"], found["fileReservedTime"]) == ("04", "72")
+    assert (found["deleteWhen"], found["fileReservedTime"]) == ("04", "2147483647")
     assert (found["brokerId"], found["brokerRole"], found["flushDiskType"]) == (
         "0",
         "ASYNC_MASTER",
@@ -177,7 +177,7 @@ def test_settings_that_are_lent_are_shown_and_changed_for_as_long_as_they_are_le
     for wrong in ("0", "soon", "-1"):
         answer = update(broker, f"fileReservedTime=48\n{name}={wrong}")
         assert (answer.code, answer.remark.partition("=")[0]) == (ResponseCode.INVALID_PARAMETER, name)
-    assert settings_of(broker)["fileReservedTime"] == "72"
+    assert settings_of(broker)["fileReservedTime"] == "2147483647"
     assert update(broker, f"{name}=200").code is ResponseCode.SUCCESS
     assert values == [200, 200]
     take_back[0]()
@@ -244,8 +244,8 @@ def test_settings_of_one_broker_are_not_those_of_another(tmp_path):
         open_broker(tmp_path / "b", config=config) as second,
     ):
         update(first, "fileReservedTime=1")
-        assert (first.config.retention_hours, second.config.retention_hours) == (1, 72)
-    assert config.retention_hours == 72
+        assert (first.config.retention_hours, second.config.retention_hours) == (1, None)
+    assert config.retention_hours is None
 
 
 @pytest.mark.parametrize("value", ["", "plain", "a\\b", "two\nlines", "cr\rlf", "\\n", "ü = :", "x\\"])

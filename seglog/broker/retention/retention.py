@@ -124,6 +124,8 @@ class LogRetention(Duty):
 
     def _may_go(self, segment: LogSegment, used_percent: int) -> bool:
         config = self._config
+        if config.retention_hours is None:
+            return False
         if used_percent > config.disk_force_percent:
             return True
         now_ms = self._clock.now_ms()
@@ -134,17 +136,22 @@ class LogRetention(Duty):
 
     def _rest_ms(self, segment: LogSegment | None, used_percent: int) -> float:
         """Returns the time in ms until the next turn if nothing is written meanwhile."""
-        if self._gate.is_shut or used_percent > self._config.disk_clean_percent or self._requested:
-            return self._config.retention_check_ms
-        if segment is None:
+        config = self._config
+        hours, is_watched = config.retention_hours, self._gate.is_shut
+        if hours is not None:
+            is_watched |= used_percent > config.disk_clean_percent or self._requested > 0
+        if is_watched:
+            return config.retention_check_ms
+        if segment is None or hours is None:
             return math.inf
         now_ms = self._clock.now_ms()
-        expires_ms = self._expires_ms(segment)
-        due_ms = next_hour_ms(max(now_ms, expires_ms), self._config.retention_delete_hours)
+        expires_ms = segment.newest_store_ms + hours * HOUR_MS
+        due_ms = next_hour_ms(max(now_ms, expires_ms), config.retention_delete_hours)
         return max(HELD_MS, due_ms - now_ms)
 
-    def _expires_ms(self, segment: LogSegment) -> int:
-        return segment.newest_store_ms + self._config.retention_hours * HOUR_MS
+    def _expires_ms(self, segment: LogSegment) -> float:
+        hours = self._config.retention_hours
+        return math.inf if hours is None else segment.newest_store_ms + hours * HOUR_MS
 
     def _delete(self, segment: LogSegment) -> bool:
         """Deletes a file unless the policy keeps it; returns whether it was deleted."""
@@ -153,6 +160,12 @@ class LogRetention(Duty):
         if not self._guard(doomed):
             return False
         self._store.retention.delete_before(segment.end_phy_offset)
+        if doomed.unread_by_topic:
+            _log.warning(
+                "the log file at %d went with messages that no group has read: %s",
+                segment.first_phy_offset,
+                ", ".join(f"{count} of topic {topic}" for topic, count in doomed.unread_by_topic.items()),
+            )
         self.held = None
         self._gate.hold("")
         return True

@@ -16,6 +16,7 @@ clients may have left for good.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -89,13 +90,18 @@ class Doomed:
     Attributes:
         ranges: Queue offsets by topic and queue; queues that lose nothing are left out.
         victims: The messages that are still needed.
-        unread: Messages of queues that no group reads.
+        unread_by_topic: How many messages no group reads, by topic.
     """
 
     segment: LogSegment
     ranges: Mapping[tuple[str, int], range]
     victims: tuple[Victim, ...]
-    unread: int
+    unread_by_topic: Mapping[str, int]
+
+    @property
+    def unread(self) -> int:
+        """The number of messages that no group reads."""
+        return sum(self.unread_by_topic.values())
 
     @property
     def count(self) -> int:
@@ -134,11 +140,11 @@ def plan(
         ranges = {key: range(*at[number : number + 2]) for key, at in places.items()}
         ranges = {key: offsets for key, offsets in sorted(ranges.items()) if offsets}
         victims: list[Victim] = []
-        unread = 0
+        unread: Counter[str] = Counter()
         for (topic, queue_id), offsets in ranges.items():
             wanted = needs.get((topic, queue_id))
             if wanted is None:
-                unread += len(offsets)
+                unread[topic] += len(offsets)
                 wanted = [_Need(Why.UNREAD, "", 0)] if are_young else []
             for why, group, first in wanted:
                 left = range(max(offsets.start, first), offsets.stop)

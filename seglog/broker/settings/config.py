@@ -65,7 +65,8 @@ class BrokerConfig:
         reject_pull_consumer_enable: Whether clients that pull by themselves are turned away, unless they are
             in a group that consumes passively.
         enable_property_filter: Whether messages are filtered by SQL92 expressions.
-        retention_hours: How old messages become before their file of the log may go.
+        retention_hours: How old messages become before their file of the log may go; a full disk lets it go
+            sooner. None keeps every file, also on a full disk, which refuses sends.
         retention_delete_hours: Hours of the day, local time, in which they go (``deleteWhen``).
         retention_policy: What happens to messages that a group still needs: ``refuse`` keeps them, and the
             log after them; ``park`` writes them to the side first; ``allow`` deletes them as RocketMQ does.
@@ -103,7 +104,7 @@ class BrokerConfig:
     lite_pull_message_enable: bool = True
     reject_pull_consumer_enable: bool = False
     enable_property_filter: bool = False
-    retention_hours: int = 72
+    retention_hours: int | None = None
     retention_delete_hours: Collection[int] = (4,)
     retention_policy: str = "refuse"
     retention_idle_days: int = 0
@@ -130,8 +131,9 @@ class BrokerConfig:
                     as_int(field.name, value, 0)
                 case _:
                     continue
-        if self.hot_bytes is not None:
-            as_int("hot_bytes", self.hot_bytes, 0)
+        for name in ("hot_bytes", "retention_hours"):
+            if getattr(self, name) is not None:
+                as_int(name, getattr(self, name), 0)
         hours: object = self.retention_delete_hours
         if isinstance(hours, str) or not isinstance(hours, Collection):
             raise refusal("retention_delete_hours", hours, "several hours")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from seglog.arguments import refusal
+from seglog.arguments import MAX_I32, refusal
 from seglog.broker.settings.config import BrokerConfig
 from seglog.errors import InvalidArgumentError
 
@@ -69,6 +69,11 @@ def _read_hours(text: str) -> tuple[int, ...]:
     return hours
 
 
+def _read_hours_kept(text: str) -> int | None:
+    hours = _read_number(text)
+    return None if hours == _FOR_EVER_HOURS else hours
+
+
 def _read_text(text: str) -> str:
     if not text.strip():
         raise ValueError("a name or another text")
@@ -92,6 +97,8 @@ def _count(attribute: str) -> JavaKey:
 
 
 _MOST_DIGITS: Final = 10
+_FOR_EVER_HOURS: Final = MAX_I32
+"""What tools are told of messages that are kept for ever: RocketMQ has a number only."""
 CHANGEABLE: Final[Mapping[str, JavaKey]] = {
     "autoCreateTopicEnable": _flag("auto_create_topics"),
     "autoCreateSubscriptionGroup": _flag("auto_create_groups"),
@@ -101,7 +108,9 @@ CHANGEABLE: Final[Mapping[str, JavaKey]] = {
     ),
     "diskMaxUsedSpaceRatio": _number("disk_clean_percent"),
     "enablePropertyFilter": _flag("enable_property_filter"),
-    "fileReservedTime": _number("retention_hours"),
+    "fileReservedTime": JavaKey(
+        "retention_hours", _read_hours_kept, lambda hours: str(_FOR_EVER_HOURS if hours is None else hours)
+    ),
     "litePullMessageEnable": _flag("lite_pull_message_enable"),
     "longPollingEnable": _flag("long_polling_enable"),
     "maxTransferBytesOnMessageInDisk": _count("max_cold_pull_bytes"),

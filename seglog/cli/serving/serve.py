@@ -22,6 +22,8 @@ from seglog.server.listening import DEFAULT_PORT, LOOPBACK
 from seglog.storage.writes import Durability
 
 _MAX_PORT: Final = 65_535
+RETENTION_HOURS: Final = 72
+"""``fileReservedTime``."""
 _FEW_CONNECTIONS: Final = 1_000
 
 
@@ -150,7 +152,7 @@ def command(
             path=path,
             listeners=listeners,
             config=BrokerConfig(
-                **startup.settings,
+                **{"retention_hours": RETENTION_HOURS, **startup.settings},
                 address=advertise or of_broker.address,
                 compatible_with=compatible_with,
             ),

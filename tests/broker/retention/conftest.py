@@ -43,7 +43,8 @@ def open_broker(tmp_path: Path, clock: VirtualClock, disk: Disk) -> Iterator[Cal
     opened: list[Broker] = []
 
     def open_one(**settings: Any) -> Broker:
-        config = BrokerConfig(**({"retention_delete_hours": ALWAYS} | settings))
+        usual: dict[str, Any] = {"retention_delete_hours": ALWAYS, "retention_hours": 72}
+        config = BrokerConfig(**(usual | settings))
         is_new = not (tmp_path / "store").exists()
         broker = Broker.open(
             tmp_path / "store",

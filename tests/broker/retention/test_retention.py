@@ -338,7 +338,11 @@ def test_a_disk_that_is_full_refuses_until_the_group_that_holds_it_goes_on(tmp_p
     with (
         memory_disk(tmp_path, 8) as path,
         Broker.open(
-            path / "store", clock=clock, segment_size_bytes=256 << 10, queue_file_size_bytes=2000
+            path / "store",
+            clock=clock,
+            config=BrokerConfig(retention_hours=72),
+            segment_size_bytes=256 << 10,
+            queue_file_size_bytes=2000,
         ) as broker,
     ):
         consume(broker, 1)
