@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.server.frames import answers, bytes_of
 from tests.support.asks import beat_of, bodies_of, pull_from, route_of, send_to
 from tests.support.machine.patience import patience_s
 from tests.support.machine.serving import Serving
-from tests.support.scale import commit_seed, scaled
+from tests.support.scale import chance, commit_seed, scaled
 
 MEMORY_BYTES = 400 << 20
 """What a server may grow by under attack: its limits for all clients together, and what Python keeps."""
@@ -179,24 +180,47 @@ def test_hostile_names_stay_in_the_store_or_are_refused(attacked, memory_path):
     assert not outside
 
 
+def test_bytes_of_other_protocols_are_answered_in_theirs_however_they_are_cut(attacked):
+    dice = chance("other protocols")
+    tails = [b" / HTTP/1.1\r\nHost: x\r\n\r\n", b"/ HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n", b"/\r\n\r\n"]
+    for number in range(scaled(60, 2_000)):
+        tls = b"\x16\x03" + bytes((dice.randrange(5),)) + dice.randbytes(dice.randrange(2, 600))
+        proxy = b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n" + dice.randbytes(dice.randrange(40))
+        web = dice.choice(
+            (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ")
+        ) + dice.choice(tails)
+        data, begin = dice.choice(((tls, b""), (proxy, b""), (web, b"HTTP/1.1 400 ")))
+        cuts = sorted(dice.sample(range(1, len(data)), min(len(data) - 1, dice.randrange(4))))
+        said = b""
+        with attacked.dial() as end, suppress(ConnectionError):
+            for start, stop in pairwise((0, *cuts, len(data))):
+                end.sendall(data[start:stop])
+            while piece := end.recv(4096):
+                said += piece
+        assert said.startswith(begin), data
+        assert bool(said) == bool(begin), "what speaks another protocol gets no frame"
+        if number % 40 == 0:
+            attacked.check()
+
+
 def test_random_bytes_and_random_hang_ups(attacked, record_property):
     seed = commit_seed()
     record_property("seed", seed)
     print(f"seed {seed}")
-    chance = random.Random(seed)
+    dice = random.Random(seed)
     good = [
         bytes_of(Codec(), each)
         for each in (send_to("U"), pull_from("U", 0), route_of("U"), beat_of("c", "U"))
     ]
     for number in range(scaled(400, 50_000)):
         with attacked.dial() as end, suppress(ConnectionError, TimeoutError):
-            data = bytearray().join(chance.choices(good, k=chance.randrange(1, 6)))
-            for _ in range(chance.randrange(4)):
-                data[chance.randrange(len(data))] = chance.randrange(256)
-            end.sendall(data[: chance.randrange(1, len(data) + 1)])
-            if chance.random() < 0.3:
+            data = bytearray().join(dice.choices(good, k=dice.randrange(1, 6)))
+            for _ in range(dice.randrange(4)):
+                data[dice.randrange(len(data))] = dice.randrange(256)
+            end.sendall(data[: dice.randrange(1, len(data) + 1)])
+            if dice.random() < 0.3:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            elif chance.random() < 0.3:
+            elif dice.random() < 0.3:
                 select.select([end], [], [], 0.01)
         if number % 40 == 0:
             attacked.check()
