@@ -117,8 +117,10 @@ def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:
     Raises:
         InvalidArgumentError: A length is out of range.
     """
-    segment_bytes = sizes.segment_bytes or DEFAULT_SEGMENT_BYTES
-    queue_file_bytes = sizes.queue_file_bytes or StoreGeometry().queue_file_size_bytes
+    segment_bytes = DEFAULT_SEGMENT_BYTES if sizes.segment_bytes is None else sizes.segment_bytes
+    queue_file_bytes = (
+        StoreGeometry().queue_file_size_bytes if sizes.queue_file_bytes is None else sizes.queue_file_bytes
+    )
     check_geometry(StoreGeometry(segment_bytes, queue_file_bytes))
     # In a log that begins at 0 RocketMQ reads slots before a queue's first message as messages.
     first = 0 if begins_at_0 else segment_bytes

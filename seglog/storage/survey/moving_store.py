@@ -15,7 +15,13 @@ from seglog.storage.directory.log_files import LogFile, list_log_files, log_star
 from seglog.storage.files.files import Files
 from seglog.storage.findings.code import Severity
 from seglog.storage.findings.findings import Finding
-from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
+from seglog.storage.format.names import (
+    BATCH_CONSUME_QUEUE,
+    COMMIT_LOG,
+    CONSUME_QUEUE,
+    INDEX,
+    parse_segment_file_name,
+)
 from seglog.storage.survey.store_survey import Survey
 
 T = TypeVar("T")
@@ -111,9 +117,24 @@ def leave_front(found: Survey, start: int) -> None:
     """
     if start <= found.min_phy_offset:
         return
+    if start >= found.max_phy_offset:
+        _leave_all(found)
     found.log_files = [file for file in found.log_files if file.first_offset >= start]
     found.scan.holes[:] = [hole for hole in found.scan.holes if hole.end > start]
     found.findings = [finding for finding in found.findings if not _is_before(finding, start)]
+
+
+def _leave_all(found: Survey) -> None:
+    """Removes what a survey concluded from a log of which no file exists any more.
+
+    A writer that is fast enough removes all files of every look. Units behind the end that was read lead to
+    records that were written, and may have been removed, since: they prove no loss.
+    """
+    found.lost_tail = []
+    for state in (*found.queues.values(), *found.batch_queues.values()):
+        state.units = state.units[state.units["phy_offset"] < found.max_phy_offset]
+    compared = (COMMIT_LOG, CONSUME_QUEUE, BATCH_CONSUME_QUEUE, INDEX)
+    found.findings = [one for one in found.findings if one.file.partition("/")[0] not in compared]
 
 
 def _log_now(found: Survey, root: Path, files: Files) -> list[LogFile]:

@@ -20,6 +20,7 @@ from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.findings.code import Severity
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.store import MessageStore
+from seglog.storage.survey import leave_front, start_now, survey, survey_written
 from tests.support import scale
 from tests.support.machine.patience import wait_until
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, new_clock
@@ -134,14 +135,14 @@ class MovingStore:
         self.store = MessageStore.open(path, recovery_step_bytes=0, **SMALL, **SMALL_INDEX)
         self.write()
 
-    def write(self):
-        for _ in range(160):
+    def write(self, count=160):
+        for _ in range(count):
             for topic, queue_id in QUEUES:
                 self.store.put(topic, b"%d" % self.number + bytes(60), queue_id=queue_id)
             self.number += 1
 
-    def move(self):
-        self.write()
+    def move(self, count=160):
+        self.write(count)
         self.store.retention.delete_before(self.store.max_phy_offset - SEGMENT_BYTES)
 
 
@@ -214,6 +215,37 @@ def test_queue_files_that_go_time_and_again_do_not_end_a_look(moving):
     files = Moving(moving, "consumequeue", range(1, 80))
     with MessageStore.open(moving.path, read_only=True, files=files) as store:
         assert sum(read_through_moving(store, *key) for key in QUEUES) > 0
+
+
+class MovingOncePerLook(ReadingRoot):
+    """Files of a store that gets messages behind each walk of the log, and loses all files behind its queues."""
+
+    def __init__(self, moving):
+        super().__init__(moving.path)
+        self.moving, self.reads_queues = moving, False
+        moving.write(1)  # the units of a look then fit into queue files that were listed, of 10 each
+
+    @override
+    def open(self, path, *, writable):
+        if "consumequeue" in path.parts and not self.reads_queues:
+            self.reads_queues = True
+            self.moving.write(8)
+        elif "commitlog" in path.parts and self.reads_queues:
+            self.reads_queues = False
+            self.moving.move(152)
+        return super().open(path, writable=writable)
+
+
+def test_a_writer_that_removes_all_of_every_look_loses_nothing(moving):
+    """Of the last look the log is gone, and the queues, which are read later, lead to later records."""
+    files = MovingOncePerLook(moving)
+    found = survey_written(lambda: survey(moving.path, files), moving.path, files)
+    assert found.log_files
+    leave_front(found, start_now(found, moving.path, files))
+    assert found.log_files == found.lost_tail == []
+    assert [one for one in found.findings if one.severity is not Severity.NOTE] == []
+    units = [unit for state in found.queues.values() for unit in state.units["phy_offset"].tolist()]
+    assert max(units, default=0) < found.max_phy_offset
 
 
 class MovingRoot(StoreRoot):
