@@ -218,7 +218,7 @@ def test_queue_files_that_go_time_and_again_do_not_end_a_look(moving):
 
 
 class MovingOncePerLook(ReadingRoot):
-    """Files of a store that gets messages behind each walk of the log, and loses all files behind its queues."""
+    """A store that gets messages behind each walk of its log, and loses all files behind its queues."""
 
     def __init__(self, moving):
         super().__init__(moving.path)
