@@ -66,6 +66,22 @@ class _Stretch(NamedTuple):
         return self.phy_offset + self.size_bytes
 
 
+class _Copy(NamedTuple):
+    """A whole record at another place than its own.
+
+    Attributes:
+        phy_offset: Its own place.
+        record: Its bytes.
+        proof: Where it is.
+        is_followed: Whether the next record of the log follows it there.
+    """
+
+    phy_offset: int
+    record: bytes
+    proof: str
+    is_followed: bool
+
+
 def mends_from_attic(
     files: Files, root: Path, segment_size_bytes: int, end_phy_offset: int, holes: Sequence[Hole] = ()
 ) -> list[Mend]:
@@ -86,19 +102,22 @@ def mends_from_attic(
     reader = LogReader(files, root, segment_size_bytes)
     found: dict[int, Mend] = {}
 
-    def take_up(records: Iterable[tuple[int, bytes, str]]) -> None:
-        for place, record, where in records:
-            if place in found or place + len(record) > end_phy_offset:
+    followed: set[int] = set()
+
+    def take_up(records: Iterable[_Copy]) -> None:
+        known_before = set(found)
+        for place, record, where, is_followed in records:
+            if place in known_before or place + len(record) > end_phy_offset:
                 continue
-            there = bytes(reader.read(place, len(record)))
-            if _is_stone(there, place):
-                mend = _fitting(there, record, place)
-            elif len(there) == len(record) and any(_covers(hole, place, len(record)) for hole in holes):
-                mend = _noted(known, there, record, place)
-            else:
-                mend = None
+            # Of several copies the first that its follower in the log comes after: a piece of a record at a
+            # wrong place has other bytes for its properties, which no checksum covers.
+            if place in found and (place in followed or not is_followed):
+                continue
+            mend = _mend_of(bytes(reader.read(place, len(record))), record, place, known, holes)
             if mend is not None:
                 found[place] = replace(mend, proof=where)
+                if is_followed:
+                    followed.add(place)
 
     with closing(reader):
         # Copies at other places were not damaged together with this place; so these count even if no checksum
@@ -121,29 +140,29 @@ def _place_of(mend: Mend) -> ErasedPlace:
     return ErasedPlace(mend.phy_offset, len(mend.after), topic, mend.queue_id, mend.queue_offset)
 
 
-def _of_attic(
-    files: Files, root: Path, segment_size_bytes: int, *, in_place: bool
-) -> Iterator[tuple[int, bytes, str]]:
+def _of_attic(files: Files, root: Path, segment_size_bytes: int, *, in_place: bool) -> Iterator[_Copy]:
     """Yields the whole records in the attic, at their own places or at other ones, newest first."""
     for kept in iter_kept(files, root):
         first = log_place(kept.name, kept.position_bytes)
         if first is not None:
-            for at, place, record in _records_in(kept.data, segment_size_bytes):
+            for at, place, record, is_followed in _records_in(kept.data, segment_size_bytes):
                 if (first + at == place) is in_place:
-                    yield place, record, _ATTIC
+                    yield _Copy(place, record, _ATTIC, is_followed=is_followed)
 
 
-def _of_copies(
-    files: Files, copies: Sequence[Path], segment_size_bytes: int
-) -> Iterator[tuple[int, bytes, str]]:
+def _of_copies(files: Files, copies: Sequence[Path], segment_size_bytes: int) -> Iterator[_Copy]:
     for path in copies:
         for data in _iter_parts(files, path):
-            for _at, place, record in _records_in(data, segment_size_bytes):
-                yield place, record, _COPY
+            for _at, place, record, is_followed in _records_in(data, segment_size_bytes):
+                yield _Copy(place, record, _COPY, is_followed=is_followed)
 
 
-def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yields the whole records in some bytes: position, physical offset in the record, and its bytes."""
+def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes, bool]]:
+    """Yields the whole records in some bytes.
+
+    Each with its position, the physical offset that it states, its bytes, and whether the next record of the
+    log follows it in these bytes.
+    """
     view = memoryview(data)
     for match in RECORD_MAGIC.finditer(data, MAGIC_AT):
         at = match.start() - MAGIC_AT
@@ -152,7 +171,10 @@ def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int
         stated = int(I64.unpack_from(view, at + PHY_OFFSET_AT)[0])
         row = examine(view, at, stated) if stated >= 0 else None
         if isinstance(row, RecordRow) and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes:
-            yield at, stated, bytes(view[at : at + row.size_bytes])
+            end = at + row.size_bytes
+            following = examine(view, end, stated + row.size_bytes, verify=False) if end < len(view) else None
+            is_followed = following is not None and not isinstance(following, Damage)
+            yield at, stated, bytes(view[at:end]), is_followed
 
 
 def _copies_aside(files: Files, root: Path) -> list[Path]:
@@ -247,6 +269,17 @@ def _read(files: Files, path: Path, position_bytes: int, size_bytes: int) -> byt
     with closing(files.open(path, writable=False)) as handle:
         buffer = memoryview(bytearray(size_bytes))
         return bytes(buffer[: handle.read_into(buffer, position_bytes)])
+
+
+def _mend_of(
+    there: bytes, record: bytes, place: int, known: Sequence[KnownHole], holes: Sequence[Hole]
+) -> Mend | None:
+    """Returns the mend that writes a whole record over what is at its place; None if it does not fit."""
+    if _is_stone(there, place):
+        return _fitting(there, record, place)
+    if len(there) == len(record) and any(_covers(hole, place, len(record)) for hole in holes):
+        return _noted(known, there, record, place)
+    return None
 
 
 def _fitting(stone: bytes, window: bytes, place: int) -> Mend | None:

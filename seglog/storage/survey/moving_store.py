@@ -131,7 +131,7 @@ def _leave_all(found: Survey) -> None:
     records that were written, and may have been removed, since: they prove no loss.
     """
     found.lost_tail = []
-    for state in (*found.queues.values(), *found.batch_queues.values()):
+    for state in found.all_queues.values():
         state.units = state.units[state.units["phy_offset"] < found.max_phy_offset]
     compared = (COMMIT_LOG, CONSUME_QUEUE, BATCH_CONSUME_QUEUE, INDEX)
     found.findings = [one for one in found.findings if one.file.partition("/")[0] not in compared]
