@@ -35,14 +35,14 @@ from seglog.storage.directory import (
     find_misnamed,
     no_store,
 )
-from seglog.storage.directory.broker_conf import read_lengths, write_lengths
+from seglog.storage.directory.broker_conf import write_lengths
 from seglog.storage.directory.file_facts import Certainty
 from seglog.storage.directory.geometry import FileSizes, StoreGeometry, check_geometry
 from seglog.storage.files import Files, HeldLock, explained
 from seglog.storage.files.latch import Latch, LatchedFiles
 from seglog.storage.findings import Finding, Severity, place_text, repair_with_length
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, LOCK_FILE
 from seglog.storage.reads.reader import Reader
 from seglog.storage.recovery.store_recovery import RecoveryReport, recover
@@ -182,8 +182,10 @@ def open_writer(
             # Decided under the lock: another process may have created and closed the store since the check.
             is_new = [entry.name for entry in files.list_dir(root)] == [LOCK_FILE]
             found, doubts = None, _NO_FINDINGS
+            index_geometry: IndexGeometry | None
             if is_new:
                 wanted = wanted.over(new)
+                index_geometry = wanted.index or DEFAULT_INDEX_GEOMETRY
             else:
                 look = partial(
                     _survey_to_write,
@@ -195,11 +197,10 @@ def open_writer(
                 )
                 found, doubts = look()
                 _geometry(found, wanted)  # refuses lengths that do not fit before anything is changed
+                index_geometry = found.index_division(files) or wanted.index
                 found, mended = _mended(found, files, lambda: look()[0])
                 doubts += mended
             geometry = _geometry(found, wanted)
-            written = read_lengths(files, root)
-            index_geometry = written.index or wanted.index
             report = (
                 _create(root, files) if found is None else recover(found, files, os.getpid(), clock.now_ms())
             )

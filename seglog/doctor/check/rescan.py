@@ -16,16 +16,9 @@ from typing import Final
 from seglog.storage.audit import AuditPlan
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import ABORT_FILE
-from seglog.storage.scan import ListedStore
 
 MADE_BY_ROCKETMQ: Final = frozenset({"queue-missing", "index-missing", "index-due"})
 """Codes of parts that are missing as a whole."""
-
-
-def is_rescan_due(store: ListedStore) -> bool:
-    """Returns whether RocketMQ walks the whole log of a store when it starts."""
-    checkpoint = store.checkpoint
-    return store.mode == "abnormal" and checkpoint.physic_timestamp_ms == 0 == checkpoint.logics_timestamp_ms
 
 
 def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Finding]:
@@ -36,7 +29,7 @@ def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Fi
     queues = (*store.queue_files.values(), *store.batch_files.values())
     codes = MADE_BY_ROCKETMQ - {"queue-missing"} if any(queue.sizes for queue in queues) else MADE_BY_ROCKETMQ
     excused = [finding for finding in findings if finding.code in codes]
-    if not is_rescan_due(store) or not excused:
+    if not store.is_rescan_due or not excused:
         return list(findings)
     left = [finding for finding in findings if finding.code not in codes]
     return [*left, Finding("rescan-due", ABORT_FILE)]

@@ -59,16 +59,13 @@ def mend_index(
         found: A survey of the store, whose log and queues are already repaired.
         files: Access to the store.
         clock: Gives new files their names.
-        geometry: Sizes for index files, if no index file is left that shows them. None leaves the creation of
-            index files to RocketMQ in this case.
+        geometry: Division of index files; None if nothing shows it, which leaves them to RocketMQ.
         wrong: The findings of a comparison of index and log.
     """
     known, damaged = list_index_files(files, found.root)
     codes = sorted({finding.code for finding in wrong} & _WRONG)
     if not codes:
         return
-    if known:
-        geometry = known[-1].geometry
     if geometry is None:
         for path in damaged:
             files.remove(path)

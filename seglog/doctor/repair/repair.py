@@ -16,7 +16,7 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.clock import Clock
-from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ, is_rescan_due
+from seglog.doctor.check.rescan import MADE_BY_ROCKETMQ
 from seglog.doctor.draft.changes import Change, changes_of
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.parts.parts_check import check_parts
@@ -42,7 +42,6 @@ from seglog.doctor.undo.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo.undo_writing import has_leftovers
 from seglog.errors import LengthUnknownError
 from seglog.storage.directory import (
-    DEFAULT_SEGMENT_BYTES,
     NOTHING_KNOWN,
     FileSizes,
     demand_store,
@@ -53,7 +52,6 @@ from seglog.storage.directory import (
 )
 from seglog.storage.files import Files, RestoringFiles
 from seglog.storage.findings import Finding, Severity, repair_with_length
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import INDEX, LOCK_FILE
 from seglog.storage.index_check import check_index
 from seglog.storage.overlay import is_message
@@ -184,14 +182,14 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     found, actions = _recovered(found, draft, clock, actions)
     if actions:
         index_findings = check_index(found, draft)
-    index = list(mend_index(found, draft, clock, _index_geometry(found), index_findings))
+    index = list(mend_index(found, draft, clock, found.index_division(draft), index_findings))
     actions += index
     if index:
         index_findings = check_index(found, draft)
     knows_queues = knows_queues or not found.queues
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if is_rescanned:
-        was_due = is_rescan_due(before)
+        was_due = before.is_rescan_due
         actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues, was_due=was_due))
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.all_queues.items()}
@@ -210,11 +208,6 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     served -= sum(action.lost_messages for action in actions if action.kind != "queue")
     actions = actions if changes else []
     return Plan(root, draft, actions, changes, findings, left, is_rescanned, served=served, doubt=doubt)
-
-
-def _index_geometry(found: Survey) -> IndexGeometry | None:
-    is_default = found.geometry.segment_size_bytes == DEFAULT_SEGMENT_BYTES
-    return found.lengths.written.index or (DEFAULT_INDEX_GEOMETRY if is_default else None)
 
 
 def _note_doubt(found: Survey, draft: DraftFiles, clock: Clock, index_findings: list[Finding]) -> Doubt:

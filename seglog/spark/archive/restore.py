@@ -311,7 +311,7 @@ class _Restore:
         with self._space_said(needed):
             finish_files(self._spark, self.files, staged, base, segments, self._clock)
         note_losses(self._spark, self.files, staged, plan.gaps, base.queue_file_bytes, self._clock.now_ms())
-        self._check(staged, plan)
+        self._check(staged, plan, has_index=base.lengths.index is not None)
 
     def _needed(self, plan: RestorePlan, keys: int | None = None) -> SpaceNeeded:
         gaps = plan.placeholders + plan.lost
@@ -354,9 +354,13 @@ class _Restore:
             )
             raise
 
-    def _check(self, staged: Path, plan: RestorePlan) -> None:
+    def _check(self, staged: Path, plan: RestorePlan, *, has_index: bool) -> None:
         report = audit_store(staged, spark=self._spark)
-        wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
+        wrong = [
+            finding
+            for finding in report.findings
+            if finding.severity is not Severity.NOTE and (has_index or finding.code != "index-missing")
+        ]
         if wrong:
             raise StoreError(
                 f"the restored store is not as it should be: {wrong[0]}",

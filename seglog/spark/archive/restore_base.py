@@ -21,13 +21,14 @@ from seglog.storage.directory import (
     StoreGeometry,
     check_geometry,
     configured_kinds,
+    index_division,
     list_index_files,
     list_store,
     read_lengths,
 )
 from seglog.storage.files import StoreRoot
 from seglog.storage.findings import repair_with_length
-from seglog.storage.format.index import IndexGeometry
+from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, COMMIT_LOG, INDEX, LMQ_PREFIX, segment_file_name
 from seglog.storage.format.record import FILLER, MAGIC_BLANK
 from seglog.storage.recovery import indexes_tags
@@ -124,7 +125,7 @@ def new_base(sizes: Sizes, *, begins_at_0: bool) -> RestoreBase:
     check_geometry(StoreGeometry(segment_bytes, queue_file_bytes))
     # In a log that begins at 0 RocketMQ reads slots before a queue's first message as messages.
     first = 0 if begins_at_0 else segment_bytes
-    lengths = FileSizes(queue_file_bytes, sizes.index, segment_bytes)
+    lengths = FileSizes(queue_file_bytes, sizes.index or DEFAULT_INDEX_GEOMETRY, segment_bytes)
     return RestoreBase(first, segment_bytes, queue_file_bytes, lengths)
 
 
@@ -157,9 +158,10 @@ def copied_base(
     kinds = configured_kinds(files, staged)
     is_lmq = any(topic.startswith(LMQ_PREFIX) for topic, _queue_id in listing.queue_files)
     written = read_lengths(files, staged)
+    index = index_division(files, staged, written.index, segment_bytes)
     lengths = FileSizes(
         geometry.queue_file_size_bytes,
-        newest.geometry if newest is not None else written.index,
+        index if newest is None else newest.geometry,
         segment_bytes,
         geometry.found_batch_file_bytes,
     )

@@ -29,7 +29,6 @@ from seglog.spark.making.queues import write_queue
 from seglog.storage.directory import write_lengths
 from seglog.storage.files import RestoringFiles, StoreRoot, remove_tree
 from seglog.storage.format.checkpoint import Checkpoint
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import ABORT_FILE, CONSUME_QUEUE, INDEX
 from seglog.storage.overlay import UNIT, LostMessages
 from seglog.storage.scan import TOMBSTONES, KnownHole, load_holes, save_holes
@@ -132,14 +131,14 @@ def _write_derived(
         End time of the last new index file that is followed by another; 0 if there is none.
     """
     slices = by_queue(one for segment in segments for one in segment.derived.slices)
-    geometry = base.lengths.index or DEFAULT_INDEX_GEOMETRY
+    geometry = base.lengths.index
     counts = [(one.first, one.keys) for one in segments]
     index = plan_index(files, staged, counts, geometry, now_ms, base.newest)
     files.make_dirs(staged / CONSUME_QUEUE)
     if index:
         files.make_dirs(staged / INDEX)
     work = [
-        *(partial(write_index_file, staged=staged, geometry=geometry, plan=one) for one in index),
+        *(partial(write_index_file, staged=staged, plan=one) for one in index),
         *(
             partial(
                 write_queue,

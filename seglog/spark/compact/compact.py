@@ -53,7 +53,6 @@ from seglog.spark.task_errors import job_errors
 from seglog.storage.audit import conclude_log, plan_audit, report_on
 from seglog.storage.directory import demand_store, no_store
 from seglog.storage.files import SwappingFiles, check_writable, explained
-from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import INDEX, segment_file_name
 from seglog.storage.format.queue import COMPACTION, POSITION_FILE, encode_positions
 from seglog.storage.small_files import dropped_offsets, note_dropped
@@ -250,14 +249,14 @@ class Compaction:
         files, task = self._files, plan.task
         slices = by_queue(one for segment in written for one in segment.derived.slices)
         file_bytes = task.geometry.queue_file_size_bytes
-        geometry = index_geometry(files, plan.root) or DEFAULT_INDEX_GEOMETRY
+        geometry = index_geometry(files, plan.root)
         counts = [(one.first, one.keys) for one in written]
         index = plan_index(files, staged, counts, geometry, self.clock.now_ms())
         if index:
             files.make_dirs(staged / INDEX)
         logs = compaction_queues(files, plan.root)
         work = [
-            *(partial(write_index_file, staged=staged, geometry=geometry, plan=one) for one in index),
+            *(partial(write_index_file, staged=staged, plan=one) for one in index),
             *(
                 partial(write_compaction_log, task=task, staged=staged, key=key, slices=slices.get(key, ()))
                 for key in logs

@@ -59,6 +59,7 @@ class IndexFilePlan(NamedTuple):
     """A file of the index.
 
     Attributes:
+        geometry: Its division.
         name: Its name.
         slices: Its keys, in log order.
         before: The key before the first, in the previous file; or the header of that; None for the first
@@ -66,6 +67,7 @@ class IndexFilePlan(NamedTuple):
         begun: The file that it continues, which is not changed; None for a new file.
     """
 
+    geometry: IndexGeometry
     name: str
     slices: tuple[KeySlice, ...]
     before: KeySlice | IndexHeader | None
@@ -107,7 +109,7 @@ def plan_index(
     files: Files,
     staged: Path,
     counts: Sequence[tuple[int, int]],
-    geometry: IndexGeometry,
+    geometry: IndexGeometry | None,
     now_ms: int,
     newest: IndexFile | None = None,
 ) -> list[IndexFilePlan]:
@@ -117,7 +119,7 @@ def plan_index(
         files: Access to the new store.
         staged: The new store.
         counts: First byte and number of keys of each segment, in the order of the log.
-        geometry: Sizes of the files.
+        geometry: Division of the files; None, where nothing shows it, makes none.
         now_ms: The time: files are named by their first message, but never later than now.
         newest: The last existing file, of the same sizes; None without any.
     """
@@ -128,7 +130,7 @@ def plan_index(
     begun = newest
     if newest is not None and newest.is_full:
         name, before, begun = newest.path.name, newest.header, None
-    while left:
+    while left and geometry is not None:
         taken_up = 1 if begun is None else begun.header.index_count
         room, slices = geometry.entry_count - taken_up, list[KeySlice]()
         while left and room:
@@ -143,20 +145,18 @@ def plan_index(
             if begun is None:
                 first_ms = int(_rows(files, staged, slices[0]._replace(keys=1))["store_timestamp_ms"][0])
                 name = next_index_name(first_ms, now_ms, name)
-                found.append(IndexFilePlan(name, tuple(slices), before))
+                found.append(IndexFilePlan(geometry, name, tuple(slices), before))
             else:
                 name = begun.path.name
-                found.append(IndexFilePlan(name, tuple(slices), None, begun.path))
+                found.append(IndexFilePlan(geometry, name, tuple(slices), None, begun.path))
             last, begun = slices[-1], None
             before = KeySlice(last.segment, last.start + last.keys - 1, 1)
     return found
 
 
-def write_index_file(
-    files: RestoringFiles, staged: Path, geometry: IndexGeometry, plan: IndexFilePlan
-) -> int:
+def write_index_file(files: RestoringFiles, staged: Path, plan: IndexFilePlan) -> int:
     """Writes a file of the index, durably; returns the end time of its entries, 0 if it is not full."""
-    path = staged / INDEX / plan.name
+    geometry, path = plan.geometry, staged / INDEX / plan.name
     attempt = staged / f"{ATTEMPT}-{uuid.uuid4().hex}"
     size = geometry.file_size_bytes
     shape = attempt, 0, size, MapPool(), min(_STEP_BYTES, size)

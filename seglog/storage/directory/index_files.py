@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from seglog.arguments import as_int
 from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES
 from seglog.storage.files.files import Files, OpenFile
 from seglog.storage.format.index.index import (
+    DEFAULT_INDEX_GEOMETRY,
     INDEX_ENTRY,
     INDEX_HEADER,
     IndexGeometry,
@@ -96,6 +98,33 @@ def understood(
             likely = file.geometry
             found.append(file)
     return found, damaged
+
+
+def index_division(
+    files: Files, root: Path, written: IndexGeometry | None, segment_size_bytes: int
+) -> IndexGeometry | None:
+    """Returns slots and entries of a store's index files, from all evidence in it; None if there is none.
+
+    A file of another division is worse than none: RocketMQ opens it by the numbers of its configuration, and
+    finds no key. So where nothing shows the division, no file is made, and queries read the log.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        written: What was written down when the files were made.
+        segment_size_bytes: Length of its log files.
+    """
+    known, damaged = list_index_files(files, root)
+    if known:
+        return known[-1].geometry
+    if written is not None:
+        return written
+    # Who runs with RocketMQ's log files runs with its index files.
+    is_usual = segment_size_bytes == DEFAULT_SEGMENT_BYTES
+    if damaged and not is_usual:
+        lengths = {entry.size_bytes for entry in files.list_dir(root / INDEX) if not entry.is_dir}
+        is_usual = DEFAULT_INDEX_GEOMETRY.file_size_bytes in lengths
+    return DEFAULT_INDEX_GEOMETRY if is_usual else None
 
 
 def last_hashes(files: Files, index: Sequence[IndexFile], phy_offset: int) -> list[int]:

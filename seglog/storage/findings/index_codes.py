@@ -15,7 +15,8 @@ INDEX_CODES: Final[dict[str, Code]] = {
     "index-missing": warning(
         "messages have keys, but no index file is there",
         KEYS_MISS,
-        "index files are rebuilt from the log, as opening the store for writing does; it takes disk space",
+        "index files are made from the log, as opening the store for writing does, where the store shows how"
+        " they are divided; --index-division gives it",
     ),
     "index-due": note(
         "messages have keys and no index file is there yet: the writer was killed before it wrote one",

@@ -52,6 +52,8 @@ class KeyIndex:
         newest: The file to continue, None to begin a new one.
         resume: Physical offset of the record to continue with, and how many of its keys are indexed already.
         tags: Whether tags are indexed (since 5.4.0).
+        lacks: None if there are to be files. Otherwise queries read the log, and this is whether the log has
+            keys already.
         ends: Returns the end of the log, and the end of the last record that may have keys.
         segment_size_bytes: Length of the log's files.
         holes: The log's unreadable stretches.
@@ -70,6 +72,7 @@ class KeyIndex:
         resume: tuple[int, int],
         *,
         tags: bool,
+        lacks: bool | None = None,
         ends: Callable[[], tuple[int, int]],
         segment_size_bytes: int,
         holes: Sequence[Hole],
@@ -82,6 +85,9 @@ class KeyIndex:
         self.had_files = newest is not None
         """Whether there were files, which have this division."""
         self.tags = tags
+        self._makes_files = lacks is None
+        self._lacks_keys = bool(lacks)
+        self._first_keyed_end = ends()[1]
         self._ends = ends
         self._segment_size_bytes = segment_size_bytes
         self._holes = holes
@@ -101,6 +107,11 @@ class KeyIndex:
         """Physical offset of the record to continue with."""
         return self._next
 
+    @property
+    def lacks_keys(self) -> bool:
+        """Whether the log has keys without files: RocketMQ makes the files when it walks the log."""
+        return self._lacks_keys or (not self._makes_files and self._ends()[1] > self._first_keyed_end)
+
     def step_over(self, holes: Sequence[Hole]) -> None:
         """Adds stretches of the log that were found to hold no records."""
         with self._lock:
@@ -108,7 +119,9 @@ class KeyIndex:
 
     @property
     def behind_bytes(self) -> int:
-        """Bytes of the log that are not indexed yet."""
+        """Bytes of the log that are to be indexed yet."""
+        if not self._makes_files:
+            return 0
         return max(0, self._ends()[0] - self._next)
 
     def catch_up(self, until: Callable[[], bool] = lambda: False) -> None:
@@ -118,7 +131,7 @@ class KeyIndex:
             FullError: No space for the index; indexed keys stay, and the rest is indexed later.
         """
         with self._lock:
-            if until():
+            if until() or not self._makes_files:
                 return
             end, keyed_end = self._ends()
             if keyed_end <= self._next < end:

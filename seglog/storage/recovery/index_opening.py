@@ -71,7 +71,7 @@ def open_key_index(
         found: The survey, None for a new store.
         segment_size_bytes: Length of the log's files.
         ends: Returns the end of the log, and the end of the last record that may have keys.
-        geometry: Slots and entries of new files in a store without index files; None for RocketMQ's default.
+        geometry: Slots and entries of new files if no file is kept; None makes no files.
         keeps_removed: Whether removed files are moved to the attic.
     """
     kept, listed = _kept(files, root, found)
@@ -93,6 +93,9 @@ def open_key_index(
         # its places.
         files.sync_dir(root / INDEX)
     newest = kept[-1] if kept else None
+    lacks = None
+    if newest is None and geometry is None:
+        lacks = found is not None and _has_keys(files, found, found.max_phy_offset)
     index = KeyIndex(
         files,
         root,
@@ -102,11 +105,15 @@ def open_key_index(
         newest,
         resume,
         tags=tags,
+        lacks=lacks,
         ends=ends,
         segment_size_bytes=segment_size_bytes,
         holes=() if found is None else tuple(found.holes),
     )
-    return index, [Finding("index-damaged", f"{INDEX}/{path.name}") for path in removed]
+    findings = [Finding("index-damaged", f"{INDEX}/{path.name}") for path in removed]
+    if lacks:
+        findings.append(Finding("index-missing", INDEX, expected="files that show how they are divided"))
+    return index, findings
 
 
 def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFile], list[Path]]:
@@ -127,11 +134,15 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
 
 def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
     """Returns whether the log has keys before those of the first file: then older index files were lost."""
+    return _has_keys(files, found, min(first.header.begin_phy_offset, found.max_phy_offset))
+
+
+def _has_keys(files: Files, found: Survey, end: int) -> bool:
+    """Returns whether the first records of the log before a place have keys."""
     if found.walked_from:
-        end = min(first.header.begin_phy_offset, found.max_phy_offset)
         oldest = list(islice(_between(files, found, max(0, found.min_phy_offset), end), _SAMPLE_FIRST))
     else:
-        before = place_of(found.rows, first.header.begin_phy_offset)
+        before = place_of(found.rows, end)
         oldest = _records(files, found, 0, min(before, _SAMPLE_FIRST))
     return any(record_keys(record.topic, record.properties, record.sys_flag, tags=False) for record in oldest)
 

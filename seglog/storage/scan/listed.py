@@ -7,12 +7,14 @@ from pathlib import Path
 
 from seglog.storage.directory.directory_listing import demand_store, list_store
 from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
+from seglog.storage.directory.index_files import index_division
 from seglog.storage.directory.lengths import Lengths
 from seglog.storage.directory.log_files import LogFile, log_start
 from seglog.storage.directory.queue_files import QueueFiles
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE
 from seglog.storage.small_files.checkpoint_file import read_checkpoint
 
@@ -42,6 +44,17 @@ class ListedStore:
     queue_files: dict[tuple[str, int], QueueFiles]
     batch_files: dict[tuple[str, int], QueueFiles]
     findings: list[Finding]
+
+    @property
+    def is_rescan_due(self) -> bool:
+        """Whether RocketMQ walks the whole log when it starts, and makes the missing queues and indexes."""
+        log_ms, queues_ms = self.checkpoint.physic_timestamp_ms, self.checkpoint.logics_timestamp_ms
+        return self.mode == "abnormal" and log_ms == 0 == queues_ms
+
+    def index_division(self, files: Files) -> IndexGeometry | None:
+        """Returns the division of its key-index files; None if nothing shows it."""
+        written, segment = self.lengths.written.index, self.geometry.segment_size_bytes
+        return index_division(files, self.root, written, segment)
 
     def log_start(self, end_phy_offset: int) -> int:
         """Returns the start of the log, given its end; -1 without any segment, as in RocketMQ."""

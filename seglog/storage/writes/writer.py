@@ -330,13 +330,14 @@ class Writer:
                 self._compaction.sync()
                 # The checkpoint last: RocketMQ begins its recovery by it, so everything that it covers must
                 # be on the disk. A crash before it only makes the next walk longer.
-                if newest_ms > self._checkpoint.physic_timestamp_ms:
+                # Also backward, where the clock was ahead for a while: it would cover what is not synced.
+                if newest_ms and newest_ms != self._checkpoint.physic_timestamp_ms:
+                    indexed_ms = self.index.full_timestamp_ms or self._checkpoint.index_timestamp_ms
                     checkpoint = replace(
                         self._checkpoint,
                         physic_timestamp_ms=newest_ms,
                         logics_timestamp_ms=newest_ms,
-                        index_timestamp_ms=self.index.full_timestamp_ms
-                        or self._checkpoint.index_timestamp_ms,
+                        index_timestamp_ms=min(indexed_ms, newest_ms),
                     )
                     write_checkpoint(self._files, self._root, checkpoint)
                     self._checkpoint = checkpoint
@@ -368,8 +369,12 @@ class Writer:
                 self._latch.check()
                 # The abort file last: while it exists, the next open recovers as after a crash. A broker that
                 # our lock kept out may have removed it when it gave up.
-                with suppress(FileNotFoundError):
-                    self._files.remove(self._root / ABORT_FILE)
+                if self.index.lacks_keys:
+                    # RocketMQ walks the log of a store that it finds so, and makes the index by its numbers.
+                    write_checkpoint(self._files, self._root, Checkpoint())
+                else:
+                    with suppress(FileNotFoundError):
+                        self._files.remove(self._root / ABORT_FILE)
                 self._files.sync_dir(self._root)
         finally:
             self.commit.close()

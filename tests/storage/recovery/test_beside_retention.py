@@ -242,7 +242,8 @@ def test_a_writer_that_removes_all_of_every_look_loses_nothing(moving):
     found = survey_written(lambda: survey(moving.path, files), moving.path, files)
     assert found.log_files
     leave_front(found, start_now(found, moving.path, files))
-    assert found.log_files == found.lost_tail == []
+    assert found.log_files == []
+    assert found.lost_tail == []
     assert [one for one in found.findings if one.severity is not Severity.NOTE] == []
     units = [unit for state in found.queues.values() for unit in state.units["phy_offset"].tolist()]
     assert max(units, default=0) < found.max_phy_offset

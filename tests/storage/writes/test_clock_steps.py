@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from seglog.doctor.check.check import check_store
+from seglog.storage.files.files import RealFiles
+from seglog.storage.small_files import read_checkpoint
 from seglog.storage.store import MessageStore
 from tests.support.damage.images import Image, in_segment, last_end, slots
-from tests.support.material.stores import SEGMENT_BYTES, SMALL, copy_store, new_clock
+from tests.support.material.stores import SEGMENT_BYTES, SMALL, SMALL_INDEX, copy_store, new_clock
 
 COUNT = 100
 STEPS = (8, 19, 60)
@@ -71,3 +74,21 @@ def test_clock_that_was_set_costs_no_message_behind_damage(original, damage, mem
     for read_only in (True, False):
         with MessageStore.open(image.root, read_only=read_only, clock=new_clock()) as store:
             assert slots(store) == [slot for slot in range(COUNT) if slot not in lost]
+
+
+def test_a_clock_that_was_ahead_leaves_no_checkpoint_ahead_of_the_log(tmp_path):
+    """Once retention took the messages of that time, all in the log are older."""
+    clock = new_clock()
+    with MessageStore.open(tmp_path / "s", clock=clock, **SMALL, **SMALL_INDEX) as store:
+        clock.advance(YEAR_MS)
+        while store.max_phy_offset < 3 * SEGMENT_BYTES:
+            store.put("T", b"ahead" * 20, keys="k")
+        store.flush()
+        clock.advance(-YEAR_MS)
+        place = store.put("T", b"now", keys="k").phy_offset
+        while store.max_phy_offset < place + 2 * SEGMENT_BYTES:
+            store.put("T", b"now" * 30, keys="k")
+        store.flush()
+        assert read_checkpoint(RealFiles(), tmp_path / "s").physic_timestamp_ms == clock.now_ms()
+        store.retention.delete_before(place + SEGMENT_BYTES)
+    assert "checkpoint-ahead" not in {one.code for one in check_store(tmp_path / "s", clock=clock).findings}
