@@ -93,3 +93,21 @@ def test_an_empty_store_of_the_real_one_takes_messages(judge: Judge, tmp_path):
     with MessageStore.open(tmp_path, **store_options(SMALL_GEOMETRY)) as store:
         store.put("T", b"first")
     assert [line["bodyLen"] for line in judge.dump(tmp_path, SMALL_GEOMETRY).of_kind("msg")] == [5]
+
+
+@pytest.mark.parametrize("kind", ["damaged", "gone"])
+def test_keys_are_found_after_an_opening_that_no_index_file_shows_the_division(judge: Judge, tmp_path, kind):
+    here = tmp_path / "store"
+    judge.write(here, KINDS, SMALL_GEOMETRY)
+    for path in (here / "index").iterdir():
+        if kind == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(b"\x5a" * path.stat().st_size)
+    with MessageStore.open(here) as store:
+        for number in range(90):
+            store.put("Orders", b"from here %d" % number, keys=f"own{number}")
+    dump = judge.dump(here, SMALL_GEOMETRY)
+    assert lost_keys(dump.of_kind("msg")) == []
+    asked = [key for line in dump.of_kind("msg") for key in line.get("keyFound", {})]
+    assert {f"own{number}" for number in range(90)} <= set(asked)

@@ -10,14 +10,13 @@ from seglog.doctor.plans.actions import Action
 from seglog.storage.directory import LogReader, list_index_files
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
-from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import ABORT_FILE, INDEX
 from seglog.storage.index_check import check_index
 from seglog.storage.overlay import is_message
 from seglog.storage.recovery import open_key_index
 from seglog.storage.segments import MapPool
-from seglog.storage.small_files import write_checkpoint
+from seglog.storage.small_files import leave_to_rescan
 from seglog.storage.survey import Survey
 from seglog.storage.writes import CompactionWriter
 
@@ -83,8 +82,8 @@ def mend_index(
     yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
 
 
-def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool, was_due: bool) -> Action:
-    """Leaves ``abort`` and an empty checkpoint: RocketMQ then walks the whole log and adds missing parts.
+def rescan_action(found: Survey, files: Files, *, knows_queues: bool, was_due: bool) -> Action:
+    """Leaves the store to RocketMQ's walk over the whole log; returns the action.
 
     Args:
         found: The survey.
@@ -92,8 +91,7 @@ def leave_to_rescan(found: Survey, files: Files, *, knows_queues: bool, was_due:
         knows_queues: Whether the length of queue files is known.
         was_due: Whether it did so before this repair, too: the repair then saves nothing by it.
     """
-    files.write_file(found.root / ABORT_FILE, b"")
-    write_checkpoint(files, found.root, Checkpoint())
+    leave_to_rescan(files, found.root)
     if knows_queues:
         return Action("rescan", ABORT_FILE)
     detail = (

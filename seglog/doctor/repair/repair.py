@@ -26,7 +26,7 @@ from seglog.doctor.plans.unfinished import first_actions, settle, settle_draft, 
 from seglog.doctor.repair.compaction import mend_compacted
 from seglog.doctor.repair.config import mend_config
 from seglog.doctor.repair.delays import mend_delays
-from seglog.doctor.repair.derived import leave_to_rescan, mend_index
+from seglog.doctor.repair.derived import mend_index, rescan_action
 from seglog.doctor.repair.files import lengthen_log, mend_files, mend_own
 from seglog.doctor.repair.filters import mend_ext
 from seglog.doctor.repair.keys import mend_keys
@@ -190,7 +190,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     is_rescanned = (bool(index) and not draft.list_dir(root / INDEX)) or not knows_queues
     if is_rescanned:
         was_due = before.is_rescan_due
-        actions.append(leave_to_rescan(found, draft, knows_queues=knows_queues, was_due=was_due))
+        actions.append(rescan_action(found, draft, knows_queues=knows_queues, was_due=was_due))
     actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
     ends = {key: state.max_offset for key, state in found.all_queues.items()}
     actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]

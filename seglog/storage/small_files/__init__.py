@@ -9,6 +9,7 @@ Truth: none of these is trusted over the log.
 from seglog.storage.small_files.attic import ATTIC as ATTIC
 from seglog.storage.small_files.attic import Attic as Attic
 from seglog.storage.small_files.attic import iter_kept as iter_kept
+from seglog.storage.small_files.checkpoint_file import leave_to_rescan as leave_to_rescan
 from seglog.storage.small_files.checkpoint_file import read_checkpoint as read_checkpoint
 from seglog.storage.small_files.checkpoint_file import write_checkpoint as write_checkpoint
 from seglog.storage.small_files.compacted_file import dropped_offsets as dropped_offsets

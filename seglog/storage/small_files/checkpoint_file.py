@@ -12,7 +12,7 @@ from seglog.storage.format.checkpoint import (
     decode_checkpoint,
     encode_checkpoint,
 )
-from seglog.storage.format.names import CHECKPOINT_FILE
+from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE
 
 
 def read_checkpoint(files: Files, root: Path) -> Checkpoint:
@@ -28,3 +28,9 @@ def write_checkpoint(files: Files, root: Path, checkpoint: Checkpoint) -> None:
     with closing(handle):
         handle.write_at(data, 0)
         handle.sync()
+
+
+def leave_to_rescan(files: Files, root: Path) -> None:
+    """Leaves ``abort`` and an empty checkpoint: RocketMQ then walks the whole log and adds missing parts."""
+    files.write_file(root / ABORT_FILE, b"")
+    write_checkpoint(files, root, Checkpoint())

@@ -41,7 +41,7 @@ from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.seals.sealer import Sealer
 from seglog.storage.segments.mapped_file import MapPool
 from seglog.storage.segments.segments import Segments
-from seglog.storage.small_files.checkpoint_file import write_checkpoint
+from seglog.storage.small_files.checkpoint_file import leave_to_rescan, write_checkpoint
 from seglog.storage.survey.store_survey import Survey
 from seglog.storage.threads.background import Background
 from seglog.storage.threads.waiters import Waiters
@@ -370,8 +370,7 @@ class Writer:
                 # The abort file last: while it exists, the next open recovers as after a crash. A broker that
                 # our lock kept out may have removed it when it gave up.
                 if self.index.lacks_keys:
-                    # RocketMQ walks the log of a store that it finds so, and makes the index by its numbers.
-                    write_checkpoint(self._files, self._root, Checkpoint())
+                    leave_to_rescan(self._files, self._root)
                 else:
                     with suppress(FileNotFoundError):
                         self._files.remove(self._root / ABORT_FILE)
