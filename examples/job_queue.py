@@ -1,7 +1,7 @@
 """A durable job queue: each added job is done at least once, even if a worker is killed.
 
-A job is done when the worker commits it. Kill the program at any moment and run it again: it continues with
-the jobs that were not committed.
+A job is done when the worker commits it; with SYNC durability the commit is on the disk when it returns. Kill
+the program at any moment and run it again: it continues with the jobs that were not committed.
 """
 
 import json

@@ -14,6 +14,7 @@ from seglog.broker.figures.figures import Figures
 from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast, idle_groups
 from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
+from seglog.broker.offsets.offset_sync import OffsetSync
 from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.retention.retention_impact import Standing
@@ -99,6 +100,9 @@ def assemble(
         topics=topics,
         groups=groups,
         offsets=offsets,
+        offset_sync=OffsetSync(
+            offsets, is_waited_for=store.durability is Durability.SYNC, is_inline=is_virtual
+        ),
         locks=locks,
         lock_record=LockPicture(
             store.files, store.path, locks, clock, is_synced=store.durability is Durability.SYNC

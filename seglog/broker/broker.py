@@ -17,7 +17,8 @@ import asyncio
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,6 @@ from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
 from seglog.storage.threads import WouldWaitError
 from seglog.storage.writes import Durability
-
-
-def _at_once(begin: Callable[[], None]) -> None:
-    begin()
 
 
 class Broker(Closing):
@@ -183,7 +180,8 @@ class Broker(Closing):
                 refuse. With a :class:`~seglog.errors.SeglogError` it chooses the code of the refusal; any
                 other exception is logged, and refuses with SYSTEM_ERROR.
             create: As for ``MessageStore.open``.
-            durability: Whether sends wait for the disk; a message with ``WAIT=false`` never does.
+            durability: Whether sends, and explicit commits in this process, wait for the disk; a message with
+                ``WAIT=false`` never does.
             segment_size_bytes: As for ``MessageStore.open``.
             queue_file_size_bytes: As for ``MessageStore.open``.
             small: As for ``MessageStore.open``.
@@ -217,8 +215,8 @@ class Broker(Closing):
             follow=follow,
             files=files,
         )
-        is_open = False
-        try:
+        with ExitStack() as undo:
+            undo.callback(store.close)
             broker = cls(
                 store,
                 clock=clock,
@@ -228,10 +226,7 @@ class Broker(Closing):
                 forget_locks=forget_locks,
                 before=before,
             )
-            is_open = True
-        finally:
-            if not is_open:
-                store.close()
+            undo.pop_all()
         return broker
 
     @property
@@ -349,7 +344,7 @@ class Broker(Closing):
             timer.cancel()
 
     def answer(
-        self, request: Request, peer: Peer = LOCAL_PEER, soon: Soon = _at_once
+        self, request: Request, peer: Peer = LOCAL_PEER, soon: Soon = lambda begin: begin()
     ) -> Response | Deferred[Response]:
         """Answers a request without waiting, or returns the deferred answer.
 
@@ -388,6 +383,10 @@ class Broker(Closing):
             raise
         except Exception as error:  # noqa: BLE001 - the client gets an answer, and the loop continues
             return self._state.refusals.of(request.code, error)
+
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved once committed offsets are as durable as acknowledged sends are."""
+        return self._state.offset_sync.settle()
 
     def disconnect(self, peer: Peer) -> None:
         """Removes a client whose connection ended from its groups, and notifies their other clients."""
@@ -455,7 +454,7 @@ class Broker(Closing):
         self._duties.stop()
         self._liveness_duties.stop()
         self._answering.close()
-        self._state.lock_record.stop()
+        self._state.stop()
         try:
             self.persist()
             self._state.offsets.tidy()

@@ -43,6 +43,14 @@ class Brokers:
             raise BrokerNotFoundError(f"no route says where broker {broker_name} is")
         return await until(self._client.link.ask(request, timeout_ms, to=address))
 
+    async def settle(self) -> None:
+        """Returns once committed offsets are as durable as a broker in this process promises.
+
+        Raises:
+            SeglogError: They cannot be written.
+        """
+        await until(self._client.link.settle())
+
     async def ask_for(self, broker_name: str, request: Request, kind: type[H]) -> H:
         """Returns the header of a broker's answer.
 

@@ -63,6 +63,8 @@ class Consumer(ConsumerParts[M], Face):
     def commit(self) -> None:
         """Commits the offsets of consumed messages now.
 
+        They are on the disk when it returns, if the broker is in this process and its durability is SYNC.
+
         If one broker refuses, the commits to other brokers are still made; the next timed commit tries again,
         and logs failures.
 
@@ -71,7 +73,8 @@ class Consumer(ConsumerParts[M], Face):
             FencedError: The uncommitted offsets are of queues that another member has, or may have, by now.
             ConsumerError: It was closed; closing has committed all consumed messages.
             ClientClosedError: Its client was closed.
-            SeglogError: The offset file of a broadcasting consumer cannot be written.
+            SeglogError: The offsets cannot be written, where a call waits for that: those of a broadcasting
+                consumer, and those of a broker in this process with SYNC durability.
         """
         run_at_once(self._commit_what_is_done())
 

@@ -32,5 +32,8 @@ class Dispatcher(Protocol):
     def answer(self, request: Request, peer: Peer) -> Response | Deferred[Response]:
         """Returns the answer or a deferred one; it never waits, and keeps the order of sends."""
 
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved once committed offsets are as durable as acknowledged sends are."""
+
     def disconnect(self, peer: Peer) -> None:
         """Removes a client from its groups: its connection has ended."""

@@ -55,6 +55,10 @@ class LinkOver:
         """Asks."""
         return self._link.ask(request, timeout_ms, to)
 
+    def settle(self) -> Deferred[None]:
+        """Waits for the offsets."""
+        return self._link.settle()
+
     def tell(self, request: Request, to: str | None = None) -> None:
         """Notifies the listener."""
         self._link.tell(request, to)

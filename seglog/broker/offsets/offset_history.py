@@ -1,8 +1,9 @@
 """Keeps the history of consumer offsets under ``<store>/seglog/offsets/``.
 
-Changes wait in memory until the offset table is saved; they are written and synced just before the table, so
-the table never holds a change that the history lacks. Changes made by others, a Java broker or an older
-seglog, are found when a broker opens, and are recorded as such.
+Changes wait in memory until the offset table is saved, or a client waits for the disk; they are written and
+synced just before the table, so the table never holds a change that the history lacks. A table that is as
+seglog saved it last is brought up to the history when a broker opens. Changes made by others, a Java broker
+or an operator, are found then, and are recorded as such.
 
 Bounds: a long file is followed by a new one, which begins with all offsets of that moment. In the old file,
 forward commits of one client in one queue within a minute are joined into one; the oldest files are deleted
@@ -12,6 +13,7 @@ when all together are too long. If very many commits wait to be written, they ar
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -41,6 +43,8 @@ MAX_BYTES: Final = 64 << 20
 MAX_WAITING: Final = 16_384
 JOINED_MS: Final = 60_000
 _UNFINISHED: Final = ".tmp"
+_PRINTS: Final = 2
+"""Saves by which a table is known again: the last one, and that of the backup."""
 
 
 class OffsetHistory:
@@ -71,27 +75,37 @@ class OffsetHistory:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._waiting: list[OffsetChange] = []
+        self._noted = self._synced = 0
+        self._prints: deque[int] = deque(maxlen=_PRINTS)
         self._join_at = MAX_WAITING
         self._end_bytes = 0
         names = history_files(files, self._folder)
         self._number = int(names[-1]) if names else -1
         self._rotate_at = file_bytes
 
-    def begin(self, table: Mapping[QueueKey, int]) -> None:
-        """Continues the history; where the table differs from its end, others changed the table.
+    def begin(self, table: dict[QueueKey, int], table_print: int | None) -> dict[QueueKey, int]:
+        """Continues the history; returns every offset.
+
+        Those are the newest of the history, if the table is as it was saved last. Else others changed the
+        table, and it counts.
 
         Args:
             table: Every offset as loaded.
+            table_print: The print of the file.
         """
         known: dict[QueueKey, int] = {}
         if self._number >= 0:
             decoded = decode_offsets(self._files.read_file(self._path(self._number)))
             known = decoded.offsets
+            self._prints.extend(decoded.prints)
             self._end_bytes = decoded.end_bytes
             self._rotate_at = self._next_rotation(decoded.state_bytes)
-        for found in differences(known, dict(table)):
+        if table_print in self._prints:
+            return known
+        for found in differences(known, table):
             key = found.group, found.topic, found.queue_id
             self.note(ChangeKind.FOUND, *key, found.before, found.after)
+        return table
 
     def newest(self) -> dict[QueueKey, int]:
         """Returns the offsets that the table had at last; empty without a history."""
@@ -111,25 +125,45 @@ class OffsetHistory:
         change = OffsetChange(kind, self._clock.now_ms(), group, topic, queue_id, before, after, client_id)
         with self._lock:
             self._waiting.append(change)
+            self._noted += 1
             if len(self._waiting) >= self._join_at:
                 self._waiting = join_commits(self._waiting, JOINED_MS)
                 self._join_at = max(MAX_WAITING, 2 * len(self._waiting))
 
-    def flush(self) -> None:
+    @property
+    def noted(self) -> int:
+        """How many changes were recorded since it was opened."""
+        return self._noted
+
+    @property
+    def synced(self) -> int:
+        """How many of these are on the disk."""
+        return self._synced
+
+    def flush(self, table_print: int | None = None) -> None:
         """Writes and syncs the waiting changes; only one thread at a time may call it.
+
+        Args:
+            table_print: The print of the table that will be saved now, with all of them; None for no save.
 
         Raises:
             FullError: There is no space; the next call writes the waiting changes again.
         """
         with self._lock:
             changes, self._waiting = self._waiting, []
-        if not changes:
+            noted = self._noted
+        marks: list[OffsetChange] = []
+        if table_print is not None:
+            marks = [_saved(table_print, self._clock.now_ms())]
+        if not changes and not marks:
             return
         is_written = False
         try:
             with explained():
-                self._append(changes)
+                self._append([*changes, *marks])
             is_written = True
+            self._synced = noted
+            self._prints.extend(mark.after for mark in marks if mark.after is not None)
         finally:
             if not is_written:
                 with self._lock:
@@ -155,7 +189,7 @@ class OffsetHistory:
     def _append(self, changes: list[OffsetChange]) -> None:
         if self._number < 0:
             self._files.make_dirs(self._folder)
-            self._end_bytes = self._write_whole(0, _beginning({}, changes[0].timestamp_ms))
+            self._end_bytes = self._write_whole(0, _beginning({}, changes[0].timestamp_ms, ()))
             self._number = 0
         data = encode_changes(changes)
         with closing(self._files.open(self._path(self._number), writable=True)) as file:
@@ -172,7 +206,9 @@ class OffsetHistory:
         state: dict[QueueKey, int] = {}
         for change in changes:
             apply(state, change)
-        self._end_bytes = self._write_whole(old + 1, _beginning(state, changes[-1].timestamp_ms))
+        self._end_bytes = self._write_whole(
+            old + 1, _beginning(state, changes[-1].timestamp_ms, self._prints)
+        )
         self._rotate_at = self._next_rotation(self._end_bytes)
         self._number = old + 1
         self._write_whole(old, join_commits(changes, JOINED_MS))
@@ -199,7 +235,11 @@ class OffsetHistory:
         return self._folder / segment_file_name(number)
 
 
-def _beginning(state: Mapping[QueueKey, int], begin_ms: int) -> list[OffsetChange]:
+def _saved(table_print: int, now_ms: int) -> OffsetChange:
+    return OffsetChange(ChangeKind.SAVED, now_ms, after=table_print)
+
+
+def _beginning(state: Mapping[QueueKey, int], begin_ms: int, prints: Iterable[int]) -> list[OffsetChange]:
     """Returns a file's first changes; later ones are not older, unless the clock was set back."""
     return [
         OffsetChange(ChangeKind.BEGIN, begin_ms),
@@ -207,6 +247,7 @@ def _beginning(state: Mapping[QueueKey, int], begin_ms: int) -> list[OffsetChang
             OffsetChange(ChangeKind.STATE, begin_ms, *key, before=None, after=offset)
             for key, offset in sorted(state.items())
         ),
+        *(_saved(table_print, begin_ms) for table_print in prints),
     ]
 
 

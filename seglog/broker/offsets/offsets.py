@@ -1,7 +1,8 @@
 """The committed offset of each group in each queue, kept in ``config/consumerOffset.json``.
 
 Truth: the table in memory; the file is written every few seconds and at close, as in RocketMQ. So a crash
-loses the last commits, never messages: messages consumed since the last save are delivered again.
+loses the last commits, never messages: messages consumed since the last save are delivered again. What a
+client waited for is in the history, and a broker that opens counts it.
 
 Offsets are never below 0. At open, offsets beyond the end of their queue are set to that end: the store lost
 the messages between in a crash, and a group that kept its offset would miss the messages that take their
@@ -41,10 +42,11 @@ from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError
 from seglog.logs import logger
 from seglog.storage.files import explained
-from seglog.storage.format.config import ConfigValue
+from seglog.storage.format.config import ConfigValue, encode_config
 from seglog.storage.format.names import MAX_QUEUE_ID, check_group
-from seglog.storage.format.ours import ChangeKind
+from seglog.storage.format.ours import ChangeKind, file_print
 from seglog.storage.small_files import ConfigFile
+from seglog.storage.threads import check_may_wait
 from seglog.text import count_text
 
 PORTION_OFFSETS: Final = 1_000
@@ -100,7 +102,11 @@ class ConsumerOffsets:
                 count_text(len({group for group, _topic, _queue_id in past}), "group"),
             )
         if history is not None:
-            history.begin(self.all())
+            table = self.all()
+            newest = history.begin(table, file.file_print)
+            if newest != table:
+                self._table = table_of(newest)
+                self._is_dirty = True
 
     @override
     def __repr__(self) -> str:
@@ -362,6 +368,7 @@ class ConsumerOffsets:
         Raises:
             FullError: There is no space; the file is as it was and the next call tries again.
         """
+        check_may_wait()
         with self._saving:
             with self._lock:  # cleared before the copy: a commit that the copy misses sets it again
                 is_dirty, self._is_dirty = self._is_dirty, False
@@ -369,16 +376,39 @@ class ConsumerOffsets:
             try:
                 table = dict(self._iter_copies()) if is_dirty else {}
                 version = self._version.next(self._clock.now_ms())
-                if self._history is not None:
-                    self._history.flush()  # the history then has every change that the copy has
+                data = encode_config(to_config(table, version, self._unknown)).encode() if is_dirty else b""
+                if self._history is not None:  # it then has every change that the copy has
+                    self._history.flush(file_print(data) if is_dirty else None)
                 if is_dirty:
                     with explained():
-                        self._file.save(to_config(table, version, self._unknown))
+                        self._file.replace(data, sync=True)
                     self._version = version
                 is_saved = True
             finally:
                 if is_dirty and not is_saved:
                     self._is_dirty = True
+
+    @property
+    def has_unsynced(self) -> bool:
+        """Whether :meth:`sync` has changes to write."""
+        return self._is_dirty if self._history is None else self._history.synced < self._history.noted
+
+    def sync(self) -> None:
+        """Returns once all changes are on the disk, in the history; the table follows in time.
+
+        One thread writes for all that wait for it.
+
+        Raises:
+            FullError: There is no space; nothing is lost, and the next call tries again.
+        """
+        if self._history is None:
+            self.persist()
+            return
+        check_may_wait()
+        noted = self._history.noted
+        with self._saving:
+            if self._history.synced < noted:
+                self._history.flush()
 
     @property
     def is_history_long(self) -> bool:

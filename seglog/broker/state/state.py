@@ -11,6 +11,7 @@ from seglog.broker.delay.delivery import Delivery
 from seglog.broker.figures.figures import Figures
 from seglog.broker.filters.consumer_filters import ConsumerFilters
 from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
+from seglog.broker.offsets.offset_sync import OffsetSync
 from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
@@ -55,6 +56,7 @@ class BrokerState:
 
     Attributes:
         settings: Its names and options.
+        offset_sync: Brings the offsets to the disk for clients that wait.
         lock_record: The record of locks that hold over a restart.
         ids: Makes ids for messages without one.
         stamp: Encoded properties that every message gets.
@@ -84,6 +86,7 @@ class BrokerState:
     topics: TopicTable
     groups: GroupTable
     offsets: ConsumerOffsets
+    offset_sync: OffsetSync
     locks: QueueLocks
     lock_record: LockPicture
     ids: UniqueIds
@@ -112,6 +115,11 @@ class BrokerState:
     def config(self) -> BrokerConfig:
         """The settings as they are now."""
         return self.settings.now
+
+    def stop(self) -> None:
+        """Ends the threads that write for it, after what is waited for is on the disk."""
+        self.lock_record.stop()
+        self.offset_sync.close()
 
     def takes_part(self, group: str, topic: str) -> bool:
         """Returns whether a request about a group's topics includes this one; yes if the group is offline."""

@@ -72,6 +72,12 @@ class Link(Protocol):
             to: Address of a broker; None for a name server.
         """
 
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved once committed offsets are as durable as acknowledged sends are.
+
+        Only a broker in this process says so; elsewhere it is resolved at once.
+        """
+
     def tell(self, request: Request, to: str | None = None) -> None:
         """Sends a oneway request, behind all earlier requests of the calling thread; it never waits.
 

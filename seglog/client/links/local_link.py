@@ -126,6 +126,10 @@ class LocalLink:
             self._end(asked)
         return asked
 
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved once committed offsets are as durable as the broker promises."""
+        return self._broker.settle()
+
     def tell(self, request: Request, to: str | None = None) -> None:
         """Carries a request out without waiting; its answer is dropped."""
         self._broker.answer(request, self._peer)
@@ -174,6 +178,12 @@ class _Gone(NamedTuple):
         answer: Deferred[Response] = Deferred()
         answer.fail(_closed_before(request))
         return answer
+
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved: the broker has the offsets."""
+        settled: Deferred[None] = Deferred()
+        settled.resolve(None)
+        return settled
 
     def disconnect(self, peer: Peer) -> None:
         """Does nothing: the broker knows already."""

@@ -148,6 +148,12 @@ class RemoteLink:
             return failed
         return line.ask(request, timeout_ms)
 
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved at once: brokers write offsets in their own time."""
+        settled: Deferred[None] = Deferred()
+        settled.resolve(None)
+        return settled
+
     def tell(self, request: Request, to: str | None = None) -> None:
         """Sends a oneway request; it is dropped if there is no connection and none can be made.
 

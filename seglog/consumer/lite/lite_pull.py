@@ -191,7 +191,8 @@ class LitePullConsumer(LiteParts[M], Face):
                 again.
             ConsumerError: It was closed, or another thread polls it now.
             ClientClosedError: Its client was closed, or its broker in this process.
-            SeglogError: The offset file of a broadcasting consumer cannot be written.
+            SeglogError: The offsets cannot be written, where a call waits for that: those of a broadcasting
+                consumer, and those of a broker in this process with SYNC durability.
         """
         run_at_once(self._commit_polled())
 

@@ -100,7 +100,12 @@ class BrokerOffsetStore:
         await self._brokers.order(queue.broker_name, Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     async def persist(self) -> None:
-        """Returns at once: brokers keep committed offsets."""
+        """Waits for the disk where the broker is in this process and its durability is SYNC.
+
+        Raises:
+            SeglogError: The offsets cannot be written.
+        """
+        await self._brokers.settle()
 
     def load(self) -> None:
         """Returns at once: the client keeps nothing itself."""

@@ -25,6 +25,7 @@ from seglog.errors import ConfigError, CorruptError, FullError
 from seglog.storage.files.files import MAX_WHOLE_BYTES, Files
 from seglog.storage.format.config import ConfigValue, decode_config, encode_config
 from seglog.storage.format.config.config_json import decode_loosely
+from seglog.storage.format.ours.offset_history import file_print
 from seglog.storage.threads.waiting import check_may_wait
 
 T = TypeVar("T")
@@ -61,7 +62,13 @@ class ConfigFile:
         self._most_bytes = most_bytes
         self._known_bytes = 0
         self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes that were parsed or saved
+        self._file_print: int | None = None
         self._is_partial = False  # whether a part of the file cannot be read
+
+    @property
+    def file_print(self) -> int | None:
+        """The print of the bytes that were loaded; None if nothing whole was."""
+        return self._file_print
 
     @property
     def known_bytes(self) -> int:
@@ -100,6 +107,7 @@ class ConfigFile:
             if main.strip():
                 value = parse(decode_config(main))
                 self._whole, self._known_bytes = _print_of(main), len(main)
+                self._file_print = file_print(main)
                 return value
         except CorruptError as error:
             damage = error
@@ -114,7 +122,7 @@ class ConfigFile:
                     return rest
                 raise ConfigError(f"{self.path} is damaged and has no backup: {damage}") from damage
             value = parse(decode_config(backup))
-            self._known_bytes = len(backup)
+            self._known_bytes, self._file_print = len(backup), file_print(backup)
         except CorruptError as error:
             rest = None if parse_rest is None else self._rest_of(parse_rest, main, backup)
             if rest is not None:

@@ -14,6 +14,7 @@ from seglog.storage.format.ours.offset_history import OffsetChange as OffsetChan
 from seglog.storage.format.ours.offset_history import decode_changes as decode_changes
 from seglog.storage.format.ours.offset_history import decode_offsets as decode_offsets
 from seglog.storage.format.ours.offset_history import encode_changes as encode_changes
+from seglog.storage.format.ours.offset_history import file_print as file_print
 from seglog.storage.format.ours.seal import SEAL_BLOCK_BYTES as SEAL_BLOCK_BYTES
 from seglog.storage.format.ours.seal import Seal as Seal
 from seglog.storage.format.ours.seal import checksum as checksum

@@ -7,7 +7,8 @@ moment since; older files can go. A name is as long as its head says, in UTF-8.
 Only the newest file is appended to. What a crash left of its last change is no change. Damage elsewhere costs
 the changes that it is in: the next one is found by its magic number and proven by its checksum.
 
-Truth: none of a group's offset, which is ``config/consumerOffset.json``; all of how it came there.
+Truth: how each offset came to be. ``config/consumerOffset.json`` is written every few seconds; where it is as
+seglog saved it last, the changes behind that save count too.
 
 Source: seglog's own. RocketMQ knows nothing of ``<store>/seglog/``.
 """
@@ -70,7 +71,9 @@ class ChangeKind(enum.IntEnum):
     RESTORE = 7
     """It was put back to where it was at another moment."""
     FOUND = 8
-    """The table was changed by someone who keeps no history, or its newest changes were lost in a crash."""
+    """The table was changed by someone who keeps no history."""
+    SAVED = 9
+    """The table was saved with all changes before this one; ``after_offset`` has the print of its file."""
 
 
 class OffsetChange(NamedTuple):
@@ -124,13 +127,20 @@ class DecodedOffsets:
 
     Attributes:
         offsets: By group, topic and queue.
+        prints: Of the files of the table, as they were saved; the newest last.
         state_bytes: As in :class:`DecodedChanges`.
         end_bytes: As in :class:`DecodedChanges`.
     """
 
     offsets: dict[tuple[str, str, int], int]
+    prints: list[int]
     state_bytes: int
     end_bytes: int
+
+
+def file_print(data: bytes) -> int:
+    """Returns by what a saved table is known again: its length and its CRC-32C."""
+    return (len(data) & 0x7FFFFFFF) << 32 | crc32c.crc32c(data)
 
 
 def encode_changes(changes: Iterable[OffsetChange]) -> bytes:
@@ -163,21 +173,22 @@ def encode_changes(changes: Iterable[OffsetChange]) -> bytes:
 def decode_changes(data: bytes) -> DecodedChanges:
     """Returns the changes of a file; what is no change is stepped over and counted."""
     changes: list[OffsetChange] = []
-    return DecodedChanges(changes, *_decode(data, changes))
+    return DecodedChanges(changes, *_decode(data, changes, []))
 
 
 def decode_offsets(data: bytes) -> DecodedOffsets:
     """Returns where the changes of a file lead, without an object for each."""
     offsets: dict[tuple[str, str, int], int] = {}
-    state_bytes, end_bytes, _damaged_bytes = _decode(data, offsets)
-    return DecodedOffsets(offsets, state_bytes, end_bytes)
+    prints: list[int] = []
+    state_bytes, end_bytes, _damaged_bytes = _decode(data, offsets, prints)
+    return DecodedOffsets(offsets, prints, state_bytes, end_bytes)
 
 
-def _decode(data: bytes, found: _Found) -> tuple[int, int, int]:
+def _decode(data: bytes, found: _Found, prints: list[int]) -> tuple[int, int, int]:
     at = state = end = damaged = 0
     while 0 <= at < len(data):
         begun = at
-        at, state = _decode_neighbours(data, at, found, state)
+        at, state = _decode_neighbours(data, at, found, prints, state)
         if at > begun:
             damaged += begun - end
             end = at
@@ -195,7 +206,7 @@ def _encode_names(topic: str, group: str, client_id: str) -> tuple[bytes, int, i
     return b"".join((*names, client)), len(names[0]), len(names[1]), len(client)
 
 
-def _decode_neighbours(data: bytes, at: int, into: _Found, state: int) -> tuple[int, int]:
+def _decode_neighbours(data: bytes, at: int, into: _Found, prints: list[int], state: int) -> tuple[int, int]:
     """Decodes changes from a position on, one behind the other, up to what is none.
 
     A start reads some hundred thousand of them: this is one function, and a row of names is decoded once.
@@ -204,6 +215,7 @@ def _decode_neighbours(data: bytes, at: int, into: _Found, state: int) -> tuple[
         data: The file.
         at: Where the first one starts.
         into: A list that gets them, or a table of offsets that is brought up to them.
+        prints: Gets the prints of saved tables, where ``into`` is a table.
         state: Behind the offsets that the file begins with, as far as known.
 
     Returns:
@@ -242,6 +254,8 @@ def _decode_neighbours(data: bytes, at: int, into: _Found, state: int) -> tuple[
             changes.append(
                 new(OffsetChange, (kind, ms, group, topic, queue_id, before, after, client_id, commits))
             )
+        elif number == _SAVED:
+            prints.append(after)
         elif number != _BEGIN and after != NO_OFFSET:
             offsets[group, topic, queue_id] = after
         elif number != _BEGIN:
@@ -267,6 +281,7 @@ def _names_of(
 _HEAD_BYTES: Final = OFFSET_CHANGE.size_bytes
 _UNPACK: Final = OFFSET_CHANGE.struct.unpack_from
 _BEGIN: Final = ChangeKind.BEGIN.value
+_SAVED: Final = ChangeKind.SAVED.value
 _LAST_BEGINNING: Final = max(ChangeKind.BEGIN, ChangeKind.STATE)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 _Found: TypeAlias = list[OffsetChange] | dict[tuple[str, str, int], int]

@@ -1,0 +1,74 @@
+"""Brings commits to the disk for clients in this process that wait for it.
+
+A broker in an application dies with it, so an explicit commit to one with SYNC durability returns once the
+offsets are on the disk, as its sends do. One thread writes the history of offsets for all clients that wait:
+those that come during a write are served by the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from typing_extensions import override
+
+from seglog.broker.offsets.offsets import ConsumerOffsets
+from seglog.closing import Closing
+from seglog.errors import SeglogError
+from seglog.remoting.later import Deferred
+from seglog.storage.threads import OnDemand
+
+
+class OffsetSync(Closing):
+    """Writes the changes of the offsets of a broker for those that wait. Any thread may call it.
+
+    Args:
+        offsets: The offsets.
+        is_waited_for: Whether commits wait for the disk: SYNC durability.
+        is_inline: Whether the caller writes, and no thread does: on virtual time.
+    """
+
+    def __init__(self, offsets: ConsumerOffsets, *, is_waited_for: bool, is_inline: bool) -> None:
+        self._offsets = offsets
+        self._is_waited_for = is_waited_for
+        self._is_inline = is_inline
+        self._lock = threading.Lock()
+        self._waiting: list[Deferred[None]] = []
+        self._thread = OnDemand("seglog-offsets", self._sync)
+
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved once all present offsets are as durable as the broker's sends.
+
+        It fails with a SeglogError, such as FullError, where they cannot be written.
+        """
+        done: Deferred[None] = Deferred()
+        if not self._is_waited_for or not self._offsets.has_unsynced:
+            done.resolve(None)
+            return done
+        with self._lock:
+            self._waiting.append(done)
+        if self._is_inline:
+            self._sync()
+        else:
+            self._thread.ask()
+        return done
+
+    def _sync(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        error: SeglogError | None = None
+        try:
+            self._offsets.sync()
+        except SeglogError as why:
+            error = why
+        for each in waiting:
+            if error is None:
+                each.resolve(None)
+            else:
+                each.fail(error)
+
+    @override
+    def close(self) -> None:
+        """Ends the thread, and writes for those that wait still."""
+        self._thread.stop()
+        if self._waiting:
+            self._sync()
