@@ -235,6 +235,14 @@ def test_views_refuse_sizes_that_show_nothing(capsys):
     assert "--size must be" in capsys.readouterr().err
 
 
+def test_commits_are_measured_side_by_side_with_sqlite(tmp_path):
+    small = ("--jobs", "3", "--rounds", "1", "--threads", "1", "2")
+    done = perf(*small, "--dir", str(tmp_path), module="perf.bench_commits")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split(" | ")[:2] for line in done.stdout.splitlines() if line.startswith("| ")][2:]
+    assert rows == [[f"| {count}", who] for count in (1, 2) for who in ("seglog, LitePullConsumer", "SQLite")]
+
+
 def test_kernels_are_measured_side_by_side(tmp_path):
     native()
     done = perf(
