@@ -2,8 +2,8 @@
 
 A job worker takes a message and commits, again and again: our LitePullConsumer of a broker in the process
 with SYNC durability; and SQLite (WAL, ``synchronous=FULL``), where the next job is a SELECT and the commit an
-UPDATE. Each thread is a worker with a group or a row of its own. They take turns; the folder must be on a disk,
-as every commit waits for it.
+UPDATE. Each thread is a worker with a group or a row of its own. They take turns. The folder must be on a
+disk: every commit waits for it.
 """
 
 from __future__ import annotations

@@ -108,6 +108,7 @@ class Broker(Closing):
         self._gate = None if before is None else Gate(as_before(before), state)
         self._is_inline = isinstance(self._clock, VirtualClock)
         self._held = HeldPulls(store, self._liveness_clock, has_thread=not self._is_inline)
+        state.topics.on_deleted = self._held.end_topic
         state.figures.add_gauge("parkedPulls", lambda: self.held_count)
         due = SendDeadlines(self._clock)
         tables = state.topics, state.groups, state.key_values

@@ -42,6 +42,8 @@ class ProcessQueue:
         is_given_up: Whether the application gave it up; its polled messages are still committed.
         is_at_end: Whether its last pull reached the end; None if not known. Then the next pull is not held,
             so that the answer comes soon.
+        is_gone: Whether its topic did not exist when its broker was last asked: nothing is committed until
+            the queue is begun again, in a new topic of that name.
         is_paused: Whether its pulls and deliveries are paused.
         is_by_hand: Whether only the application commits.
         approved: The offset that the application has committed, None before; used only if ``is_by_hand``.
@@ -103,6 +105,7 @@ class ProcessQueue:
         self.is_lost = self.is_given_up = False
         self.is_at_end: bool | None = None
         self.is_held = False
+        self.is_gone = False
         self.is_paused = False
         self.is_by_hand = False
         self.approved: int | None = None
@@ -179,6 +182,7 @@ class ProcessQueue:
 
     def _begin_anew(self) -> None:
         self.is_at_end = self.trouble = self.approved = None
+        self.is_gone = False
         self.is_resting = False
 
     def note_trouble(self, trouble: str) -> None:
@@ -196,7 +200,7 @@ class ProcessQueue:
     def to_commit_in_pull(self, now_ms: float) -> int | None:
         """Returns the offset for a pull to commit, None if its broker must be asked first."""
         offset = self.to_commit(now_ms)
-        if offset is None or offset == self.committed_offset:
+        if offset is None or offset == self.committed_offset or self.is_gone:
             return None
         # For a new group the broker has just answered that it has no offset; an application commits later.
         is_new = self._begin is Begin.ANEW and not self.is_by_hand

@@ -297,6 +297,7 @@ class Pulling:
             is_new = held.trouble != str(error)
             held.note_trouble(str(error))
             code = error.code if isinstance(error, RemoteProtocolError) else None
+            held.is_gone |= code is ResponseCode.TOPIC_NOT_EXIST
             if code in _UNKNOWN_HERE:
                 self._client.beat_soon()
             elif code is ResponseCode.FLOW_CONTROL:
@@ -347,6 +348,10 @@ class Pulling:
         if answer.code not in _ANSWERS:
             raise RemoteProtocolError(answer.code, answer.remark or answer.code.name)
         found = expect_header(answer, PullMessageResponseHeader)
+        if held.is_gone:  # it is another topic, where our offset means nothing
+            self._offsets.forget(queue)
+            held.start_over()
+            return 0
         if to_commit is not None:
             held.note_committed(to_commit, doubts)
         held.suggested_broker_id = found.suggest_which_broker_id

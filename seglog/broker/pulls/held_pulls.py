@@ -189,6 +189,12 @@ class HeldPulls:
                 waiting = self._everyone()
         self._end([*over, *filter(self._has_grown, waiting)])
 
+    def end_topic(self, topic: str) -> None:
+        """Ends the pulls of a deleted topic: their clients learn of it before it is made again."""
+        with self._lock:
+            over = [parked for parked in self._everyone() if parked.held.header.topic == topic]
+        self._end(over)
+
     def close(self) -> None:
         """Ends all pulls; a pull parked later ends at once."""
         with self._lock:

@@ -163,6 +163,8 @@ class TopicTable(NamedTable[TopicConfig]):
     ) -> None:
         self._config = config
         self._tell_store = tell_store
+        self.on_deleted: Callable[[str], None] | None = None
+        """Called with the name of a topic that was deleted."""
         system = system_topics(config) if with_system else ()
         super().__init__(file, clock, {topic.name: topic for topic in system})
         stored = file.load(_parse_table, without_unreadable(_parse_table, (TOPIC_TABLE,), "topics.json"))
@@ -281,6 +283,8 @@ class TopicTable(NamedTable[TopicConfig]):
             if name not in self._values:
                 raise NotFoundError(f"there is no topic {name}", help="`seglog topic ls STORE` lists topics")
             self._save({key: topic for key, topic in self._values.items() if key != name})
+        if self.on_deleted is not None:
+            self.on_deleted(name)
 
     def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
         """Returns the topic of a send, creating it if permitted.

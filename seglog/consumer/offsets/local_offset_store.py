@@ -94,6 +94,13 @@ class LocalOffsetStore:
         """
         self._seen.setdefault(topic, (self._clock.now_ms(), frozenset(queues)))
 
+    def forget(self, queue: MessageQueue) -> None:
+        """Drops the client's offset in a queue whose topic does not exist now."""
+        self._seen[queue.topic] = self._clock.now_ms(), frozenset()
+        self._mine.pop(queue, None)
+        if self._found is not None:
+            self._found.pop(queue, None)
+
     async def kept(self, queue: MessageQueue) -> int | None:
         """Returns the stored offset of the client; None if it has none.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from seglog.clock import Clock
 from seglog.consumer.brokers import Brokers
 from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.first_offsets import FirstOffsets
@@ -46,6 +47,9 @@ class OffsetStore(Protocol):
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
         """Notes the present queues of a topic; none if it does not exist."""
 
+    def forget(self, queue: MessageQueue) -> None:
+        """Notes that the topic of a queue does not exist now: the queue is new when it is there again."""
+
 
 class BrokerOffsetStore:
     """Offsets that the brokers of the queues keep.
@@ -54,12 +58,15 @@ class BrokerOffsetStore:
         brokers: The brokers of the client.
         group: The consumer group.
         first: Says where to begin in a queue without an offset.
+        clock: Says when a topic did not exist.
     """
 
-    def __init__(self, brokers: Brokers, group: str, first: FirstOffsets) -> None:
+    def __init__(self, brokers: Brokers, group: str, first: FirstOffsets, clock: Clock) -> None:
         self._brokers = brokers
         self._group = group
         self._first = first
+        self._clock = clock
+        self._gone_ms: dict[MessageQueue, int] = {}
 
     async def start_of(self, queue: MessageQueue) -> tuple[int, Begin]:
         """Returns the queue offset to go on from, and whether that is the one that is kept.
@@ -68,7 +75,11 @@ class BrokerOffsetStore:
             SeglogError: The broker refuses, or there is no answer.
         """
         kept = await self._ask(queue, is_young_at_zero=True)
-        return (await self._first.of(queue), Begin.ANEW) if kept is None else (kept, Begin.KEPT)
+        if kept is not None:
+            return kept, Begin.KEPT
+        gone_ms = self._gone_ms.get(queue)
+        first = self._first.of(queue) if gone_ms is None else self._first.of_new(queue, gone_ms)
+        return await first, Begin.ANEW
 
     async def kept(self, queue: MessageQueue) -> int | None:
         """Returns the broker's stored offset; None if it has none.
@@ -112,3 +123,7 @@ class BrokerOffsetStore:
 
     def saw(self, topic: str, queues: Collection[MessageQueue]) -> None:
         """Does nothing: brokers report young queues themselves."""
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Notes the first time at which the queue's topic did not exist."""
+        self._gone_ms.setdefault(queue, self._clock.now_ms())

@@ -18,8 +18,9 @@ from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.queues.parted import PartedQueues
 from seglog.consumer.shares.words import in_words
-from seglog.errors import CommitError, FencedError, SeglogError, Uncommitted
+from seglog.errors import CommitError, FencedError, RemoteProtocolError, SeglogError, Uncommitted
 from seglog.logs import logger
+from seglog.remoting.codes import ResponseCode
 from seglog.remoting.message_queue import MessageQueue
 
 FIRST_COMMIT_MS: Final = 10_000
@@ -140,13 +141,22 @@ class Commits:
 
     async def _bring(self, held: ProcessQueue, queue_offset: int) -> None:
         """Commits an offset, unless the broker has it already, or one of another member."""
+        if held.is_gone:  # else it may reach a new topic of that name
+            raise _gone(held.queue)
         doubts, cache = held.doubts, held.cache
+        try:
+            await self._bring_there(held, queue_offset)
+        except RemoteProtocolError as error:
+            held.is_gone |= error.code is ResponseCode.TOPIC_NOT_EXIST
+            raise
+        if held.cache is cache:  # else the queue was moved meanwhile, and its new offset is not committed yet
+            held.note_committed(queue_offset, doubts)
+
+    async def _bring_there(self, held: ProcessQueue, queue_offset: int) -> None:
         if not held.must_ask(queue_offset) or held.is_wanted(
             queue_offset, await self._offsets.kept(held.queue)
         ):
             await self._offsets.commit(held.queue, queue_offset)
-        if held.cache is cache:  # else the queue was moved meanwhile, and its new offset is not committed yet
-            held.note_committed(queue_offset, doubts)
 
     async def commit_at(self, queue: MessageQueue, queue_offset: int) -> None:
         """Commits an offset; a failure is logged."""
@@ -166,3 +176,8 @@ class Commits:
         except SeglogError as error:
             level = self._client.troubles.level(f"offsets of {self._group}", error)
             _log.log(level, "the offsets of group %s are not written: %s", self._group, error)
+
+
+def _gone(queue: MessageQueue) -> RemoteProtocolError:
+    """Returns the refusal of a broker that does not have the topic of a queue."""
+    return RemoteProtocolError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {queue.topic} not exist!")

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,7 @@ def test_a_commit_of_what_listeners_have_done_is_on_the_disk(broker, tmp_path, k
 
         def is_committed() -> bool:
             consumer.commit()
-            return broker.offsets.query("g", "T", 0) == COUNT
+            return bool(broker.offsets.query("g", "T", 0) == COUNT)
 
         wait_until(is_committed, "all are committed")
         assert after_a_kill(broker, tmp_path / "killed") == COUNT
@@ -116,8 +118,7 @@ def test_those_that_wait_at_once_are_written_together(tmp_path):
             for offset in range(1, rounds + 1):
                 ready.wait()
                 broker.offsets.commit("g", f"T{number}", 0, offset)
-                settled = broker.settle()
-                wait_until(lambda settled=settled: settled.is_done, "the change is on the disk")
+                wait_until(partial(attrgetter("is_done"), broker.settle()), "the change is on the disk")
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(groups)]
         for thread in threads:
