@@ -32,7 +32,7 @@ from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.names import ABORT_FILE, CONSUME_QUEUE, INDEX
 from seglog.storage.overlay import UNIT, LostMessages
 from seglog.storage.scan import TOMBSTONES, KnownHole, load_holes, save_holes
-from seglog.storage.small_files import write_checkpoint
+from seglog.storage.small_files import leave_to_rescan, write_checkpoint
 from seglog.storage.splits import UnitFiles
 from seglog.storage.store import MessageStore
 
@@ -81,7 +81,9 @@ def finish_files(
     times = (last_ms, last_ms, full_ms) if last_ms > 0 else (0, 0, 0)
     write_checkpoint(files, staged, Checkpoint(*times, 0, max(0, last_phy_offset)))
     write_lengths(files, staged, base.lengths)
-    if files.exists(staged / ABORT_FILE):  # the copy has one until it is complete
+    if base.lengths.index is None:
+        leave_to_rescan(files, staged)
+    elif files.exists(staged / ABORT_FILE):  # the copy has one until it is complete
         files.remove(staged / ABORT_FILE)
     sync_tree(files, staged)
 

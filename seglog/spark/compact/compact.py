@@ -204,7 +204,8 @@ class Compaction:
             begin_staging(files, staged)
         stitched = conclude_log(listed, runner.scan(listed, asked, staged), files)
         audit = report_on(stitched, files)
-        check_audit(audit)
+        is_left = listed.is_rescan_due and index_geometry(files, root) is None
+        check_audit(audit, is_left=is_left)
         check_movable(files, root, audit)
         check_swappable(files, root)
         task = make_task(

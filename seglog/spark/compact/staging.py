@@ -30,7 +30,7 @@ from seglog.storage.format import names
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.queue import COMPACTION
-from seglog.storage.small_files import LogOrigin, write_checkpoint, write_log_origin
+from seglog.storage.small_files import LogOrigin, leave_to_rescan, write_checkpoint, write_log_origin
 from seglog.storage.splits import KNOWN_KEYS, KnownRecords
 from seglog.storage.store import MessageStore
 
@@ -126,6 +126,8 @@ def finish_staging(
     write_checkpoint(files, staged, Checkpoint(*times, 0, max(0, last.last_phy_offset)))
     sizes = FileSizes(geometry.queue_file_size_bytes, index, geometry.segment_size_bytes)
     write_lengths(files, staged, sizes)
+    if index is None:
+        leave_to_rescan(files, staged)
     kept = sum(topic.kept for topic in plan.topics)
     write_log_origin(files, staged, LogOrigin(written[0].first, clock.now_ms(), kept, plan.dropped))
     if any(queue.kind != "plain" or queue.topic.startswith(names.LMQ_PREFIX) for queue in plan.audit.queues):
