@@ -7,13 +7,14 @@ from typing import get_args
 
 from seglog.arguments import MAX_I64, as_choice, as_flag, as_int, as_text
 from seglog.errors import CorruptError, NotFoundError
-from seglog.storage.directory import list_index_files
+from seglog.storage.directory import IndexFile, list_index_files
 from seglog.storage.files import Files, explain_os_error, explained
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import MAX_QUEUE_ID
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2, Message, decode_message_id, is_tombstone
 from seglog.storage.index.key_memory import KeyMemory
 from seglog.storage.index.key_query import KeyQuery
+from seglog.storage.index_check.index_chains import chain_finding
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.reads.ext_codes import ExtCodes
@@ -139,10 +140,23 @@ class Lookups(StoreBase):
         with explained():
             indexed = self._core.indexed()
             lookup = KeyQuery(
-                self.files, self.path, size, self._message_or_none, holes, indexed, self._key_memory
+                self.files,
+                self.path,
+                size,
+                self._message_or_none,
+                holes,
+                indexed,
+                self._key_memory,
+                self._is_index_whole,
             )
             log = (max(0, self.min_phy_offset), self.max_phy_offset)
             return lookup.find(topic, key, max_count, (begin_ms, end_ms), log, by_tag=by_tag)
+
+    def _is_index_whole(self, file: IndexFile) -> bool:
+        """Returns whether the chains of an index file are whole, as far as no writer is at it."""
+        if not self.read_only and not file.is_full:
+            return True  # it was looked at by the opening, and is ours since
+        return chain_finding(self.files, file, is_closed=file.is_full) is None
 
     def index_end(self) -> tuple[int, int]:
         """Returns store time and physical offset of the last record in the newest file of the key index.

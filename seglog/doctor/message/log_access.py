@@ -42,7 +42,8 @@ from seglog.storage.format.record import (
     decode_message,
 )
 from seglog.storage.format.system_names import TIMER_TOPIC
-from seglog.storage.index import iter_places
+from seglog.storage.index import iter_places, uncovered, usable
+from seglog.storage.index_check.index_chains import chain_finding
 from seglog.storage.walk import Hole, LogScan, Progress
 
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
@@ -91,7 +92,7 @@ class LogView:
         self.root = root
         self.listing = list_store(files, root)
         found, _damaged = list_index_files(files, root)
-        self.index: list[IndexFile] = [file for file in found if file.header.index_count > 1]
+        self.index: list[IndexFile] = usable(found)
         self._reader = LogReader(files, root, self.segment_size_bytes)
 
     def __enter__(self) -> Self:
@@ -146,15 +147,28 @@ class LogView:
             return None
         return message if message is not None and message.phy_offset == phy_offset else None
 
-    @property
-    def indexed_from(self) -> int | None:
-        """The first record in the index, None without a usable index."""
-        return self.index[0].header.begin_phy_offset if self.index else None
+    def doubt_index(self) -> bool:
+        """Leaves damaged files of the index out; returns whether there are any.
 
-    @property
-    def indexed_to(self) -> int | None:
-        """The last record in the index; the index may lack some of its keys."""
-        return self.index[-1].header.end_phy_offset if self.index else None
+        Asked before a message is denied, as it reads all of them.
+        """
+        whole = [
+            file for file in self.index if chain_finding(self.files, file, is_closed=file.is_full) is None
+        ]
+        has_damaged, self.index = len(whole) < len(self.index), whole
+        return has_damaged
+
+    def not_indexed(self) -> list[tuple[int | None, int | None]]:
+        """Returns the stretches of the log that the index does not cover; None for the log's start or end.
+
+        Each begins with the last record of an index file, which may have further keys.
+        """
+        if not self.index:
+            return [(None, None)]
+        start, end = self.start, max(file.header.end_phy_offset for file in self.index)
+        between = uncovered(self.index, start, end)
+        found = [(None if begin == start else begin, stop) for begin, stop in between]
+        return [*found, (end, None)]
 
     def index_places(self, topic: str, key: str) -> Iterator[tuple[str, int]]:
         """Yields index file and place of each entry that may belong to a key of a topic, newest first."""

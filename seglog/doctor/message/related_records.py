@@ -130,8 +130,10 @@ class _Finder:
         found = self._by_message_id(self._wanted) or self._by_index(self._wanted, any_key=True)
         seeds = {message.phy_offset: message for message in found}
         if not seeds:
-            self._walk({self._wanted}, whole=not self._view.index or self._scan is Scan.ALWAYS)
-            seeds = {at: message for at, message in self._seen.items() if self._has_key(message)}
+            seeds = self._found_by_walk()
+        if not seeds and self._view.doubt_index():
+            self._walked.clear()  # what damaged files answered for is read now
+            seeds = self._found_by_walk()
         if not seeds:
             looked = "; ".join(self._search.not_looked)
             raise NotFoundError(
@@ -154,6 +156,10 @@ class _Finder:
             and _mentions(message, self._walked)
         ]
         return Families(families, self._search)
+
+    def _found_by_walk(self) -> dict[int, Message]:
+        self._walk({self._wanted}, whole=not self._view.index or self._scan is Scan.ALWAYS)
+        return {at: message for at, message in self._seen.items() if self._has_key(message)}
 
     def _by_message_id(self, message_id: str) -> list[Message]:
         """Returns the message of an id, if there is one."""
@@ -220,11 +226,7 @@ class _Finder:
             return False
         self._walked |= texts
         view = self._view
-        first, last = view.indexed_from, view.indexed_to
-        stretches: list[tuple[int | None, int | None]] = [(None, None)]
-        if not whole and first is not None and last is not None:
-            stretches = [(None, first)] if first > view.start else []
-            stretches.append((last, None))
+        stretches = [(None, None)] if whole else view.not_indexed()
         if self._scan is Scan.NEVER:
             if self._is_open():
                 self._search.not_looked.append(

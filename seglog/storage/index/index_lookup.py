@@ -112,9 +112,9 @@ def iter_place_runs(
 ) -> Iterator[PlaceRun]:
     """Yields places as :func:`iter_places` does, one or many at a time.
 
-    Ends where a damaged chain does not lead backwards, so its time is linear for any bytes. A chain that is
-    long and dense, as keys chosen for one slot make it, is not followed entry by entry: the rest of the file
-    is scanned for the hash.
+    A chain that is long and dense, as keys chosen for one slot make it, is not followed entry by entry: the
+    rest of the file is scanned for the hash. So is that of a damaged chain, which does not lead backwards, so
+    that its time is linear for any bytes.
 
     Args:
         files: The file layer of the store.
@@ -131,7 +131,10 @@ def iter_place_runs(
         header = decode_index_header(read_padded(handle, 0, INDEX_HEADER.size_bytes))
         below = min(header.index_count, file.geometry.entry_count)
         newest, walked = entry, 0
-        while 0 < entry < below:
+        while entry != 0:
+            if not 0 < entry < below:  # no writer leads a chain forward: it is damaged
+                yield from _iter_scanned(EntryScan(handle, file, hashed, begin_ms, end_ms), below, beyond)
+                return
             if walked >= _SHORT_CHAIN and newest - entry < walked * _DENSE_CHAIN:
                 yield from _iter_scanned(EntryScan(handle, file, hashed, begin_ms, end_ms), entry + 1, beyond)
                 return

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog.storage.format.index.index import IndexGeometry
+from seglog.storage.format.index.index import IndexGeometry, IndexHeader
 from seglog.storage.format.index.index_build import KeyRows
 from seglog.storage.index.told_apart import Collisions
 
 MOST_KEYS: Final = 1024
 """The most keys of a stretch of the log that are kept: 20 KiB."""
+_MOST_STRETCHES: Final = 256
 
 
 class KeyMemory:
@@ -21,6 +22,7 @@ class KeyMemory:
     Attributes:
         geometry: Slots and entries of the index file that was read last.
         collisions: The digests of keys that share a hash.
+        whole: Whether index files are undamaged, by name, as their headers were when they were read.
 
     Thread rule: any thread; cached values are replaced as a whole.
     """
@@ -28,9 +30,10 @@ class KeyMemory:
     def __init__(self) -> None:
         self.geometry: IndexGeometry | None = None
         self.collisions = Collisions()
-        self._behind: tuple[tuple[int, int], KeyRows] | None = None
+        self._walked: dict[int, tuple[int, KeyRows]] = {}
+        self.whole: dict[str, tuple[IndexHeader, bool]] = {}
 
-    def places_behind(self, stretch: tuple[int, int], hashed: int) -> list[int] | None:
+    def places_in(self, stretch: tuple[int, int], hashed: int) -> list[int] | None:
         """Returns the places of records in a stretch of the log that may have a key, in log order.
 
         Args:
@@ -40,17 +43,19 @@ class KeyMemory:
         Returns:
             None for a stretch that is not in the cache.
         """
-        behind = self._behind
-        if behind is None or behind[0] != stretch:
+        start, end = stretch
+        known = self._walked.get(start)
+        if known is None or known[0] != end:
             return None
-        rows = behind[1]
+        rows = known[1]
         return [int(place) for place in rows["phy_offset"][rows["key_hash"] == hashed]]
 
-    def keep_behind(self, stretch: tuple[int, int], rows: KeyRows) -> None:
-        """Caches the keys of a stretch of the log, unless they are too many."""
-        if len(rows) <= MOST_KEYS:
-            self._behind = stretch, rows
+    def keep(self, stretch: tuple[int, int], rows: KeyRows) -> None:
+        """Caches the keys of a stretch of the log, unless they, or the stretches, are too many."""
+        start, end = stretch
+        if len(rows) <= MOST_KEYS and (start in self._walked or len(self._walked) < _MOST_STRETCHES):
+            self._walked = {**self._walked, start: (end, rows)}
 
     def forget(self) -> None:
         """Drops the facts that may change, when a reader looks at its store again."""
-        self.geometry = self._behind = None
+        self.geometry, self._walked = None, {}

@@ -15,13 +15,14 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.directory import LogReader, list_index_files
+from seglog.storage.directory import IndexFile, LogReader, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.format.index import key_hash, record_keys
 from seglog.storage.format.index.index_build import KEY_ROW
 from seglog.storage.format.index.index_keys import tag_key
 from seglog.storage.format.record.message import Message
 from seglog.storage.index.colliding_keys import KeySorting, iter_holding
+from seglog.storage.index.index_cover import uncovered, usable
 from seglog.storage.index.index_lookup import PlaceRun, iter_place_runs
 from seglog.storage.index.key_memory import MOST_KEYS, KeyMemory
 from seglog.storage.walk.behind_damage import Hole
@@ -47,6 +48,8 @@ class KeyQuery:
         indexed: The place below which all keys are indexed, and the last record of the newest index file (-1
             without a file), for a store whose index is open; None if unknown.
         memory: The cache of earlier queries.
+        is_whole: Returns whether an index file is undamaged: asked before a message is denied. By default all
+            are taken for it.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class KeyQuery:
         holes: Sequence[Hole] = (),
         indexed: tuple[int, int] | None = None,
         memory: KeyMemory | None = None,
+        is_whole: Callable[[IndexFile], bool] = lambda _file: True,
     ) -> None:
         self._files = files
         self._root = root
@@ -66,6 +70,7 @@ class KeyQuery:
         self._holes = holes
         self._indexed = indexed
         self._memory = memory or KeyMemory()
+        self._is_whole = is_whole
 
     def find(
         self,
@@ -88,21 +93,36 @@ class KeyQuery:
             by_tag: Whether ``key`` is a tag; an index without tags has no candidates.
         """
         found: dict[int, Message] = {}
-        for phy_offset, message in self._iter_matching(topic, key, times_ms, log, by_tag=by_tag):
-            found[phy_offset] = message
-            if len(found) >= max_count:
-                break
+        for is_doubted in (False, True):
+            for phy_offset, message in self._iter_matching(
+                topic, key, times_ms, log, by_tag=by_tag, is_doubted=is_doubted
+            ):
+                found[phy_offset] = message
+                if len(found) >= max_count:
+                    break
+            if found:
+                break  # else what damaged index files answered for is read from the log
         return [found[phy_offset] for phy_offset in sorted(found)]
 
     def _iter_matching(
-        self, topic: str, key: str, times_ms: tuple[int, int], log: tuple[int, int], *, by_tag: bool
+        self,
+        topic: str,
+        key: str,
+        times_ms: tuple[int, int],
+        log: tuple[int, int],
+        *,
+        by_tag: bool,
+        is_doubted: bool,
     ) -> Iterator[tuple[int, Message]]:
         """Yields messages that have the key, newest first, with their places; a message may come twice."""
         begin_ms, end_ms = times_ms
         wanted, missed = tag_key(topic, key) if by_tag else f"{topic}#{key}", 0
         size = self._segment_size_bytes
         sorting = KeySorting(self._reader(), size, log, self._memory.collisions)
-        runs = self._place_runs(wanted, times_ms, log, sorting, by_tag=by_tag)
+        if is_doubted:
+            runs = self._doubted_runs(wanted, log, by_tag=by_tag)
+        else:
+            runs = self._place_runs(wanted, times_ms, log, sorting, by_tag=by_tag)
         is_sorted_out = by_tag or _REPLACED in wanted
         while (run := next(runs, None)) is not None:
             if not is_sorted_out and (missed >= _MANY_MISSED or len(run) >= _LONG_RUN):
@@ -133,17 +153,14 @@ class KeyQuery:
         begin_ms, end_ms = times_ms
         start, end = log
         hashed = key_hash(wanted)
-        index, _damaged = list_index_files(self._files, self._root, self._memory.geometry)
-        if index:
-            self._memory.geometry = index[-1].geometry
-        used = [file for file in index if file.header.index_count > 1]
+        used = self._index()
+        gaps = {stop: (begin, stop) for begin, stop in uncovered(used, start, end)}
         ends = [file.header.end_phy_offset for file in used]
         behind = max([start, *(place for place in ends if place < end)])
         if self._indexed is not None and self._indexed[1] == max(ends, default=-1):
             behind = max(behind, self._indexed[0])  # the listing has all files of the open index
         if behind < end:
-            for place in self._in_log(hashed, behind, end, by_tag=by_tag):
-                yield (place,)
+            yield from self._in_log(hashed, behind, end, by_tag=by_tag)
         for file in reversed(used):
             if file.header.overlaps(begin_ms, end_ms):
                 try:
@@ -156,11 +173,38 @@ class KeyQuery:
                     return  # retention removed this file, and all files before it
             if file.header.begin_timestamp_ms < begin_ms:
                 return
+            if gap := gaps.get(file.header.begin_phy_offset):
+                yield from self._in_log(hashed, *gap, by_tag=by_tag)
 
-    def _in_log(self, hashed: int, start: int, end: int, *, by_tag: bool) -> list[int]:
-        """Returns the places of records in a stretch of the log that may have a key, newest first."""
+    def _doubted_runs(self, wanted: str, log: tuple[int, int], *, by_tag: bool) -> Iterator[PlaceRun]:
+        """Yields the places of candidates in the stretches of damaged index files, newest first."""
+        used = self._index()
+        whole = [file for file in used if self._is_undamaged(file)]
+        if len(whole) < len(used):
+            for stretch in reversed(uncovered(whole, *log)):
+                yield from self._in_log(key_hash(wanted), *stretch, by_tag=by_tag)
+
+    def _index(self) -> list[IndexFile]:
+        index, _damaged = list_index_files(self._files, self._root, self._memory.geometry)
+        if index:
+            self._memory.geometry = index[-1].geometry
+        return usable(index)
+
+    def _is_undamaged(self, file: IndexFile) -> bool:
+        """Returns whether a file is whole; each is looked at once, and again when it is full."""
+        name, known = file.path.name, self._memory.whole.get(file.path.name)
+        if known is None or (file.is_full and known[0] != file.header):
+            known = self._memory.whole[name] = file.header, self._is_whole(file)
+        return known[1]
+
+    def _in_log(self, hashed: int, start: int, end: int, *, by_tag: bool) -> Iterator[PlaceRun]:
+        """Yields the places of records in a stretch of the log that may have a key, newest first."""
+        for place in self._places_in(hashed, start, end, by_tag=by_tag):
+            yield (place,)
+
+    def _places_in(self, hashed: int, start: int, end: int, *, by_tag: bool) -> list[int]:
         # The cache has only the keys of a stretch, not its tags.
-        known = None if by_tag else self._memory.places_behind((start, end), hashed)
+        known = None if by_tag else self._memory.places_in((start, end), hashed)
         if known is not None:
             return known[::-1]
         reader, places, kept = self._reader(), list[int](), np.empty(0, KEY_ROW)
@@ -173,7 +217,7 @@ class KeyQuery:
         finally:
             reader.close()
         if not by_tag:
-            self._memory.keep_behind((start, end), kept)
+            self._memory.keep((start, end), kept)
         return places[::-1]
 
     def _reader(self) -> LogReader:

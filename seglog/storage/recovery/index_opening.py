@@ -95,7 +95,7 @@ def open_key_index(
     newest = kept[-1] if kept else None
     lacks = None
     if newest is None and geometry is None:
-        lacks = found is not None and _has_keys(files, found, found.max_phy_offset)
+        lacks = found is not None and _has_keys(files, found, 0, found.max_phy_offset)
     index = KeyIndex(
         files,
         root,
@@ -134,17 +134,36 @@ def _kept(files: Files, root: Path, found: Survey | None) -> tuple[list[IndexFil
 
 def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
     """Returns whether the log has keys before those of the first file: then older index files were lost."""
-    return _has_keys(files, found, min(first.header.begin_phy_offset, found.max_phy_offset))
+    return _has_keys(files, found, 0, min(first.header.begin_phy_offset, found.max_phy_offset))
 
 
-def _has_keys(files: Files, found: Survey, end: int) -> bool:
-    """Returns whether the first records of the log before a place have keys."""
+def _has_keys(files: Files, found: Survey, start: int, end: int) -> bool:
+    """Returns whether the first records of a stretch of the log have keys."""
+    return any(
+        record_keys(record.topic, record.properties, record.sys_flag, tags=False)
+        for record in _first_records(files, found, start, end)
+    )
+
+
+def _first_records(files: Files, found: Survey, start: int, end: int) -> list[IndexedRecord]:
     if found.walked_from:
-        oldest = list(islice(_between(files, found, max(0, found.min_phy_offset), end), _SAMPLE_FIRST))
-    else:
-        before = place_of(found.rows, end)
-        oldest = _records(files, found, 0, min(before, _SAMPLE_FIRST))
-    return any(record_keys(record.topic, record.properties, record.sys_flag, tags=False) for record in oldest)
+        start = max(0, found.min_phy_offset, start)
+        return list(islice(_between(files, found, start, end), _SAMPLE_FIRST))
+    first = place_of(found.rows, start)
+    return _records(files, found, first, min(place_of(found.rows, end), first + _SAMPLE_FIRST))
+
+
+def _is_far_behind(files: Files, found: Survey, before: IndexFile, file: IndexFile) -> bool:
+    """Returns whether the log has keys between two files of the index: then files between them were lost."""
+    start, end = before.header.end_phy_offset, min(file.header.begin_phy_offset, found.max_phy_offset)
+    if end <= max(start, found.min_phy_offset):
+        return False
+    records = _first_records(files, found, start, end)
+    return any(
+        record_keys(record.topic, record.properties, record.sys_flag, tags=False)
+        for record in records
+        if record.phy_offset > start
+    )
 
 
 def _fits(files: Files, found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:
@@ -154,6 +173,8 @@ def _fits(files: Files, found: Survey, file: IndexFile, before: list[IndexFile])
     if file.header.index_count <= 1:
         return False  # RocketMQ creates a file only for a key; the slots of a file without one are undefined
     if before and file.header.begin_phy_offset < before[-1].header.end_phy_offset:
+        return False
+    if before and _is_far_behind(files, found, before[-1], file):
         return False
     return end < found.min_phy_offset or _is_record(files, found, end)
 

@@ -255,8 +255,9 @@ def test_another_index_file_of_the_name_is_not_taken_for_the_one_that_was_known(
         other = tmp_path / "other"
         other.write_bytes(damaged)
         other.replace(file)
-        assert found(store, colliding(999)) == []
         assert found(store, colliding(0)) == [0]
+        # No entry leads to it, and the file is not whole: so the log is read before it is denied.
+        assert found(store, colliding(999)) == [999]
 
 
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
