@@ -190,7 +190,7 @@ class HeldPulls:
         self._end([*over, *filter(self._has_grown, waiting)])
 
     def end_topic(self, topic: str) -> None:
-        """Ends the pulls of a deleted topic: their clients learn of it before it is made again."""
+        """Ends the pulls of a deleted topic: their clients learn of it before one of its name is created."""
         with self._lock:
             over = [parked for parked in self._everyone() if parked.held.header.topic == topic]
         self._end(over)

@@ -43,7 +43,7 @@ from seglog.storage.format.record import (
 )
 from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.index import iter_places, uncovered, usable
-from seglog.storage.index_check.index_chains import chain_finding
+from seglog.storage.index_check import chain_finding
 from seglog.storage.walk import Hole, LogScan, Progress
 
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
