@@ -229,6 +229,8 @@ class ClientTable:
             self._groups_of.setdefault(key, set()).add((True, data.group))
         if (known is None or known.choices != choices) and not before.disagreements():
             self._warn_of_disagreements(after)
+        if known is None:
+            self._warn_of_namesakes(after, client_id)
         has_changed = known is None or after.subscriptions.keys() != before.subscriptions.keys()
         if has_changed:
             self._tell(after)
@@ -311,17 +313,12 @@ class ClientTable:
             self.notices.tell(group.name)
 
     def _warn_of_disagreements(self, group: ConsumerGroup) -> None:
-        """Logs differing subscriptions in a group; not often, since clients join and leave."""
+        """Logs differing subscriptions in a group."""
         found = group.disagreements()
         if not found:
             return
-        now_ms = self._clock.monotonic_ms()
-        with self._lock:
-            for name in [name for name, at_ms in self._warned_ms.items() if now_ms - at_ms >= _WARN_AGAIN_MS]:
-                del self._warned_ms[name]
-            if group.name in self._warned_ms or len(self._warned_ms) >= _MOST_WARNED:
-                return
-            self._warned_ms[group.name] = now_ms
+        if not self._may_warn(group.name):
+            return
         for one in found:
             _log.warning(
                 "the clients of group %s subscribe to different things of topic %s, and lose messages: %s",
@@ -332,6 +329,31 @@ class ClientTable:
                     for choice, ids in one.clients.items()
                 ),
             )
+
+    def _warn_of_namesakes(self, group: ConsumerGroup, client_id: str) -> None:
+        """Logs that several clients of a group have one id; after a lost connection it is one client twice."""
+        count = sum(client.client_id == client_id for client in group.clients.values())
+        if count > 1 and self._may_warn(f"{group.name} {client_id}"):
+            _log.warning(
+                "%d connections of group %s have the client id %s: if they are of different clients, these take"
+                " the same queues, and get the same messages; each client needs an id of its own",
+                count,
+                group.name,
+                client_id,
+            )
+
+    def _may_warn(self, name: str) -> bool:
+        """Returns whether a warning of that name is due: not often, since clients join and leave."""
+        now_ms = self._clock.monotonic_ms()
+        with self._lock:
+            for known in [
+                each for each, at_ms in self._warned_ms.items() if now_ms - at_ms >= _WARN_AGAIN_MS
+            ]:
+                del self._warned_ms[known]
+            if name in self._warned_ms or len(self._warned_ms) >= _MOST_WARNED:
+                return False
+            self._warned_ms[name] = now_ms
+        return True
 
     def _notify(self, name: str) -> None:
         """Notifies every present client of a group."""

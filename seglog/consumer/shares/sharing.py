@@ -252,10 +252,28 @@ class Sharing:
             if answer.code is not ResponseCode.SYSTEM_ERROR:  # it knows members, perhaps only others
                 client_ids = expect_body(answer, ConsumerListBody).client_ids
                 if self._client.client_id in client_ids:
-                    return client_ids
+                    return self._distinct(client_ids)
             if not is_last:
                 await self._client.beat()
         return None
+
+    def _distinct(self, client_ids: Collection[str]) -> tuple[str, ...]:
+        """Returns the ids without doubles: a member that is there twice would leave a share to nobody.
+
+        It may be one client, whose broken connection is not over for its broker yet.
+        """
+        found = tuple(dict.fromkeys(client_ids))
+        if len(found) < len(client_ids):
+            me, what = self._client.client_id, "clients with one id"
+            if tuple(client_ids).count(me) > 1 and what not in self._warned:
+                self._warned.add(what)
+                _log.warning(
+                    "another connection of group %s has the client id %s too: if it is of another client, both"
+                    " take the same queues, and get the same messages; each client needs an id of its own",
+                    self._group,
+                    me,
+                )
+        return found
 
     async def _become(self, topic: str, share: frozenset[MessageQueue], members: Iterable[str]) -> str | None:
         """Gives up queues outside of its share and takes those in it; returns what it lacks, or None."""
