@@ -331,12 +331,12 @@ class ClientTable:
             )
 
     def _warn_of_namesakes(self, group: ConsumerGroup, client_id: str) -> None:
-        """Logs that several clients of a group have one id; after a lost connection it is one client twice."""
+        """Logs that clients of a group have one id; it may be one client after a lost connection."""
         count = sum(client.client_id == client_id for client in group.clients.values())
         if count > 1 and self._may_warn(f"{group.name} {client_id}"):
             _log.warning(
-                "%d connections of group %s have the client id %s: if they are of different clients, these take"
-                " the same queues, and get the same messages; each client needs an id of its own",
+                "%d connections of group %s have the client id %s: if they are of different clients, these"
+                " take the same queues, and get the same messages; each client needs an id of its own",
                 count,
                 group.name,
                 client_id,
@@ -346,10 +346,9 @@ class ClientTable:
         """Returns whether a warning of that name is due: not often, since clients join and leave."""
         now_ms = self._clock.monotonic_ms()
         with self._lock:
-            for known in [
-                each for each, at_ms in self._warned_ms.items() if now_ms - at_ms >= _WARN_AGAIN_MS
-            ]:
-                del self._warned_ms[known]
+            due = [each for each, at_ms in self._warned_ms.items() if now_ms - at_ms >= _WARN_AGAIN_MS]
+            for each in due:
+                del self._warned_ms[each]
             if name in self._warned_ms or len(self._warned_ms) >= _MOST_WARNED:
                 return False
             self._warned_ms[name] = now_ms

@@ -258,7 +258,7 @@ class Sharing:
         return None
 
     def _distinct(self, client_ids: Collection[str]) -> tuple[str, ...]:
-        """Returns the ids without doubles: a member that is there twice would leave a share to nobody.
+        """Returns the ids without doubles: a member that is there twice would leave a share to no one.
 
         It may be one client, whose broken connection is not over for its broker yet.
         """
@@ -268,8 +268,8 @@ class Sharing:
             if tuple(client_ids).count(me) > 1 and what not in self._warned:
                 self._warned.add(what)
                 _log.warning(
-                    "another connection of group %s has the client id %s too: if it is of another client, both"
-                    " take the same queues, and get the same messages; each client needs an id of its own",
+                    "another connection of group %s has the client id %s too: if it is of another client,"
+                    " both take the same queues and get the same messages; each client needs an id of its own",
                     self._group,
                     me,
                 )

@@ -1,4 +1,4 @@
-"""Two clients of a group that have one id: no message is left to nobody, and both sides name the cause."""
+"""Two clients of a group that have one id: every message is delivered, and both sides name the cause."""
 
 from __future__ import annotations
 
