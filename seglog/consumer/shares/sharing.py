@@ -269,7 +269,7 @@ class Sharing:
                 self._warned.add(what)
                 _log.warning(
                     "another connection of group %s has the client id %s too: if it is of another client,"
-                    " both take the same queues and get the same messages; each client needs an id of its own",
+                    " both take the same queues and get the same messages; each needs an id of its own",
                     self._group,
                     me,
                 )
