@@ -11,6 +11,7 @@ from seglog.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from seglog.broker.broker import Broker
+    from seglog.broker.settings.config import BrokerConfig
     from seglog.client.client import Client
     from seglog.client.connect import make_client
     from seglog.client.home.stepping import sleep_ms
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from seglog.consumer.push import AsyncPushConsumer, PushConsumer
     from seglog.errors import SeglogError
     from seglog.producer.producer import AsyncProducer, Producer
+    from seglog.producer.send_result import BatchSendResult, SendResult
     from seglog.remoting.heartbeat import MessageModel
     from seglog.remoting.message_queue import MessageQueue
     from seglog.remoting.subscription import Subscription
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from seglog.storage.reads.get import GetResult
     from seglog.storage.store import MessageStore
     from seglog.storage.writes.flush import Durability
-    from seglog.storage.writes.values import NewMessage
+    from seglog.storage.writes.values import NewMessage, PutResult
 
 __version__ = "0.1.0"
 
@@ -48,7 +50,9 @@ __all__ = [
     "AsyncProducer",
     "AsyncPushConsumer",
     "AsyncServer",
+    "BatchSendResult",
     "Broker",
+    "BrokerConfig",
     "Client",
     "Clock",
     "Consume",
@@ -70,7 +74,9 @@ __all__ = [
     "OrderlyConsumer",
     "Producer",
     "PushConsumer",
+    "PutResult",
     "SeglogError",
+    "SendResult",
     "Server",
     "ServerLimits",
     "Subscription",
@@ -83,48 +89,53 @@ __all__ = [
     "tags_code",
 ]
 
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "Broker": "broker.broker",
-        "Client": "client.client",
-        "make_client": "client.connect",
-        "scan": "spark.source.scan",
-        "sleep_ms": "client.home.stepping",
-        "Clock": "clock",
-        "SystemClock": "clock",
-        "VirtualClock": "clock",
-        "SeglogError": "errors",
-        "Consume": "consumer.listener",
-        "ConsumeFrom": "consumer.listener",
-        "ConsumeConcurrentlyContext": "consumer.contexts",
-        "ConsumeOrderlyContext": "consumer.contexts",
-        "DecodedMessage": "consumer.payloads",
-        "Durability": "storage.writes.flush",
-        "LocalLink": "client.links.local_link",
-        "Message": "storage.format.record.message",
-        "tags_code": "storage.format.record.tags",
-        "GetResult": "storage.reads.get",
-        "GetStatus": "storage.format.get_status",
-        "MessageStore": "storage.store",
-        "NewMessage": "storage.writes.values",
-        "AsyncLitePullConsumer": "consumer.lite.lite_pull",
-        "LitePullConsumer": "consumer.lite.lite_pull",
-        "AsyncOrderlyConsumer": "consumer.orderly",
-        "OrderlyConsumer": "consumer.orderly",
-        "AsyncProducer": "producer.producer",
-        "Producer": "producer.producer",
-        "AsyncPushConsumer": "consumer.push",
-        "PushConsumer": "consumer.push",
-        "AsyncServer": "server.async_server",
-        "Listener": "server.listening",
-        "Server": "server.server",
-        "ServerLimits": "server.limits",
-        "MessageModel": "remoting.heartbeat",
-        "MessageQueue": "remoting.message_queue",
-        "Subscription": "remoting.subscription",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "Broker": "broker.broker",
+            "BrokerConfig": "broker.settings.config",
+            "Client": "client.client",
+            "make_client": "client.connect",
+            "scan": "spark.source.scan",
+            "sleep_ms": "client.home.stepping",
+            "Clock": "clock",
+            "SystemClock": "clock",
+            "VirtualClock": "clock",
+            "SeglogError": "errors",
+            "Consume": "consumer.listener",
+            "ConsumeFrom": "consumer.listener",
+            "ConsumeConcurrentlyContext": "consumer.contexts",
+            "ConsumeOrderlyContext": "consumer.contexts",
+            "DecodedMessage": "consumer.payloads",
+            "Durability": "storage.writes.flush",
+            "LocalLink": "client.links.local_link",
+            "Message": "storage.format.record.message",
+            "tags_code": "storage.format.record.tags",
+            "GetResult": "storage.reads.get",
+            "GetStatus": "storage.format.get_status",
+            "MessageStore": "storage.store",
+            "NewMessage": "storage.writes.values",
+            "PutResult": "storage.writes.values",
+            "AsyncLitePullConsumer": "consumer.lite.lite_pull",
+            "LitePullConsumer": "consumer.lite.lite_pull",
+            "AsyncOrderlyConsumer": "consumer.orderly",
+            "OrderlyConsumer": "consumer.orderly",
+            "AsyncProducer": "producer.producer",
+            "Producer": "producer.producer",
+            "BatchSendResult": "producer.send_result",
+            "SendResult": "producer.send_result",
+            "AsyncPushConsumer": "consumer.push",
+            "PushConsumer": "consumer.push",
+            "AsyncServer": "server.async_server",
+            "Listener": "server.listening",
+            "Server": "server.server",
+            "ServerLimits": "server.limits",
+            "MessageModel": "remoting.heartbeat",
+            "MessageQueue": "remoting.message_queue",
+            "Subscription": "remoting.subscription",
+        },
+    )
 
 
 def __dir__() -> list[str]:

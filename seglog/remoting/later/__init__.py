@@ -34,4 +34,5 @@ __all__ = [
     "until_told",
 ]
 
-__getattr__ = lazy_exports(__name__, dict.fromkeys(_OF_LOOPS, "loop_inbox"))
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(__name__, dict.fromkeys(_OF_LOOPS, "loop_inbox"))

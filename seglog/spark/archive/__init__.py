@@ -45,18 +45,19 @@ __all__ = [
     "restore_store",
 ]
 
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "EXPIRED": "manifest",
-        "Missing": "manifest",
-        "REASONS": "manifest",
-        "Restored": "restore",
-        "Run": "manifest",
-        "Sizes": "restore_base",
-        "archive_store": "archive",
-        "check_archive": "beforehand",
-        "check_restore": "beforehand",
-        "restore_store": "restore",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "EXPIRED": "manifest",
+            "Missing": "manifest",
+            "REASONS": "manifest",
+            "Restored": "restore",
+            "Run": "manifest",
+            "Sizes": "restore_base",
+            "archive_store": "archive",
+            "check_archive": "beforehand",
+            "check_restore": "beforehand",
+            "restore_store": "restore",
+        },
+    )

@@ -38,19 +38,20 @@ __all__ = [
     "unread_into",
 ]
 
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "Unread": "unread",
-        "UnreadStore": "unread",
-        "audit_store": "stores",
-        "audit_stores": "stores",
-        "finding_rows": "tables",
-        "findings_frame": "tables",
-        "queue_kind": "tables",
-        "queue_rows": "tables",
-        "queues_frame": "tables",
-        "stores_frame": "tables",
-        "unread_into": "unread",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "Unread": "unread",
+            "UnreadStore": "unread",
+            "audit_store": "stores",
+            "audit_stores": "stores",
+            "finding_rows": "tables",
+            "findings_frame": "tables",
+            "queue_kind": "tables",
+            "queue_rows": "tables",
+            "queues_frame": "tables",
+            "stores_frame": "tables",
+            "unread_into": "unread",
+        },
+    )

@@ -68,21 +68,22 @@ __all__ = [
     "undo_swap",
 ]
 
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "Compacted": "compact",
-        "Compaction": "compact",
-        "CompactionPlan": "plan",
-        "DAY_MS": "policy",
-        "Policy": "policy",
-        "TopicPlan": "plan",
-        "Verdict": "policy",
-        "WORDS": "policy",
-        "discard_old": "swap",
-        "has_old": "swap",
-        "turn_back_text": "swap",
-        "files_around": "swap",
-        "undo_swap": "swap",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "Compacted": "compact",
+            "Compaction": "compact",
+            "CompactionPlan": "plan",
+            "DAY_MS": "policy",
+            "Policy": "policy",
+            "TopicPlan": "plan",
+            "Verdict": "policy",
+            "WORDS": "policy",
+            "discard_old": "swap",
+            "has_old": "swap",
+            "turn_back_text": "swap",
+            "files_around": "swap",
+            "undo_swap": "swap",
+        },
+    )

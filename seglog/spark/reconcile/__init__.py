@@ -34,19 +34,20 @@ __all__ = [
     "reconcile_all",
 ]
 
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "COPY": "steps",
-        "MESSAGE_VERDICTS": "verdicts",
-        "MessageCounts": "counts",
-        "NextStep": "steps",
-        "OK": "verdicts",
-        "Outcome": "outcome",
-        "QUEUE_VERDICTS": "verdicts",
-        "QueueVerdict": "queue_verdicts",
-        "load_earlier": "since",
-        "next_steps": "steps",
-        "reconcile_all": "outcome",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(
+        __name__,
+        {
+            "COPY": "steps",
+            "MESSAGE_VERDICTS": "verdicts",
+            "MessageCounts": "counts",
+            "NextStep": "steps",
+            "OK": "verdicts",
+            "Outcome": "outcome",
+            "QUEUE_VERDICTS": "verdicts",
+            "QueueVerdict": "queue_verdicts",
+            "load_earlier": "since",
+            "next_steps": "steps",
+            "reconcile_all": "outcome",
+        },
+    )

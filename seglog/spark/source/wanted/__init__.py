@@ -11,4 +11,5 @@ if TYPE_CHECKING:
 
 __all__ = ["expand_paths", "may_be_glob"]
 
-__getattr__ = lazy_exports(__name__, {"expand_paths": "paths", "may_be_glob": "paths"})
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
+    __getattr__ = lazy_exports(__name__, {"expand_paths": "paths", "may_be_glob": "paths"})
