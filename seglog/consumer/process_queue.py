@@ -65,6 +65,7 @@ class ProcessQueue:
         flows: The flows that run for it.
         in_hand: Hands of messages that were given to the listener and have not returned.
         hands: The number of hands in the pool, waiting or running.
+        is_alone: Whether a quick listener has many of its messages in one hand, and no other hand is begun.
         is_locked: Whether its broker gives it to one client at a time.
         pulled_ms: Wall-clock time of the last pull.
         consumed_ms: Wall-clock time when a listener was last given messages.
@@ -105,7 +106,7 @@ class ProcessQueue:
         self.is_lost = self.is_given_up = False
         self.is_at_end: bool | None = None
         self.is_held = False
-        self.is_gone = False
+        self.is_gone = self.is_alone = False
         self.is_paused = False
         self.is_by_hand = False
         self.approved: int | None = None

@@ -30,12 +30,12 @@ from seglog.storage.format.record import Message
 
 MOST_EXPIRED: Final = 16
 """Most messages of a queue sent back at a time because the listener takes too long."""
-MOST_HANDED: Final = 32
+MOST_HANDED: Final = 128
 """Most messages given to a thread of the pool at a time."""
-QUICK_MS: Final = 1.0
-"""A listener faster than this is given many messages at a time: a switch of threads costs more."""
+QUICK_MS: Final = 0.1
+"""A listener faster than this gets many messages in one thread: threads and tasks that switch cost more."""
 SHARED_AFTER_MS: Final = 2
-"""If the first of many messages takes this long, other threads get those behind it."""
+"""If one of many messages takes this long, other threads get those behind it."""
 _FORGOTTEN: Final = 0.98
 """Decay of the remembered longest time with each hand: it is remembered for some hundred hands."""
 
@@ -43,11 +43,15 @@ _log = logger(__name__)
 
 
 class ConcurrentService(Service):
-    """Serves the queues of one consumer. Its flows run on the client's home."""
+    """Serves the queues of one consumer. Its flows run on the client's home.
+
+    The messages of a queue begin in order: each thread or task gets one, or, if the listener is quick, one of
+    them gets many.
+    """
 
     IS_IN_ORDER: ClassVar[bool] = False
-    _message_ms = 0.0
-    """The recent time of the listener for one message."""
+    _message_ms: float | None = None
+    """The recent time of the listener for one message; None before the first one."""
 
     @override
     async def keep_serving(self, held: ProcessQueue) -> None:
@@ -57,45 +61,53 @@ class ConcurrentService(Service):
         while not held.is_dropped:
             cache = held.cache  # read each time: a reset replaces it
             # Messages that the pool cannot begin yet wait in the cache, and are handed over in larger hands.
-            is_full = held.hands >= self._settings.threads
+            is_quick = self._is_quick
+            is_full = held.hands >= self._settings.threads or (is_quick and held.is_alone)
             messages = () if is_full else cache.take(self._count(held))
             if not messages:
                 await held.work.wait()
                 continue
             held.consumed_ms = self._client.clock.now_ms()
             held.hands += 1
-            flow = start(self._client.home, self._serve(held, cache, messages), name)
+            held.is_alone |= is_quick
+            flow = start(self._client.home, self._serve(held, cache, messages, is_alone=is_quick), name)
             at_work.add(flow)
             flow.then(at_work.discard)
         for flow in tuple(at_work):
             await until(flow)
 
-    def _count(self, held: ProcessQueue) -> int:
-        """Returns how many messages to give to a thread now: many if they are quick, or if many wait.
+    @property
+    def _is_quick(self) -> bool:
+        return self._message_ms is not None and self._message_ms < QUICK_MS
 
-        The number is a multiple of the batch size.
-        """
+    def _count(self, held: ProcessQueue) -> int:
+        """Returns how many messages to give to a thread now: a multiple of the batch size."""
         batch_size = self._settings.batch_size
+        if not self._is_quick:
+            return batch_size
         cached = held.cache.counts()
-        waiting = cached.messages - cached.taken
-        is_quick = self._message_ms < QUICK_MS and not self._form.is_async
-        share = min(MOST_HANDED, waiting if is_quick else waiting // self._settings.threads)
+        share = min(MOST_HANDED, cached.messages - cached.taken)
         return max(batch_size, share - share % batch_size)
 
-    async def _serve(self, held: ProcessQueue, cache: CachedQueue, messages: Sequence[Message]) -> None:
+    async def _serve(
+        self, held: ProcessQueue, cache: CachedQueue, messages: Sequence[Message], *, is_alone: bool
+    ) -> None:
         handed, timers = Handed.of(messages), self._client.home.timers
         timer: Timer | None = None
 
         def share(after_ms: float) -> None:
-            nonlocal timer
+            nonlocal timer, is_alone
             if handed.is_begun:
+                self._message_ms = max(self._message_ms or 0.0, SHARED_AFTER_MS)
+                held.is_alone &= not is_alone
+                is_alone = False
                 cache.put_back(handed.take_waiting())
                 _end_done(held, cache, handed)  # the current message may take long
                 held.work.ring()
             else:  # all threads are busy: check less and less often
                 timer = timers.after(2 * after_ms, lambda: share(2 * after_ms))
 
-        if len(messages) > self._settings.batch_size:
+        if is_alone:
             timer = timers.after(SHARED_AFTER_MS, lambda: share(SHARED_AFTER_MS))
         try:
             await self.run(held, cache, handed)
@@ -103,12 +115,12 @@ class ConcurrentService(Service):
             return  # the pool was closed first: the next owner pulls the messages again
         finally:
             held.hands -= 1
+            held.is_alone &= not is_alone
             if timer is not None:
                 timers.cancel(timer)
-            if held.hands == self._settings.threads - 1:
-                held.work.ring()
+            held.work.ring()
         given = len(handed.done) + len(handed.failed)
-        self._message_ms = max(_FORGOTTEN * self._message_ms, handed.spent_ms / max(1, given))
+        self._message_ms = max(_FORGOTTEN * (self._message_ms or 0.0), handed.spent_ms / max(1, given))
         _end_done(held, cache, handed)
         if handed.error is not None:
             self._pool.surface(handed.error)
