@@ -6,14 +6,17 @@ Source: none in RocketMQ's client for Java; ``value_serializer`` of kafka-python
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import iscoroutinefunction
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from seglog.arguments import as_body, refusal, shown
 from seglog.errors import InvalidArgumentError
+from seglog.storage.writes import NewMessage
 from seglog.text import text_of
 
 P = TypeVar("P")
+V = TypeVar("V")
 
 
 def encoding(encode: Callable[[P], bytes]) -> Callable[[str, P], bytes | memoryview]:
@@ -40,3 +43,23 @@ def encoding(encode: Callable[[P], bytes]) -> Callable[[str, P], bytes | memoryv
 
 def _is_plain(encode: object) -> bool:
     return callable(encode) and not iscoroutinefunction(encode)
+
+
+def unchanging(value: V) -> V:
+    """Returns what a task sends as it is now: a caller may fill a buffer, list or dict again before its turn.
+
+    Payloads of other kinds are returned as they are: ``encode`` reads them when they are sent.
+    """
+    if isinstance(value, bytearray | memoryview):
+        return cast("V", bytes(value))
+    if isinstance(value, NewMessage):
+        body, keys, properties = unchanging(value.body), fixed(value.keys), fixed(value.properties)
+        return cast("V", replace(value, body=body, keys=keys, properties=properties))
+    return value
+
+
+def fixed(value: V) -> V:
+    """Returns a list, set or dict as it is now; anything else is returned as it is."""
+    if isinstance(value, list | set):
+        return cast("V", tuple(value))
+    return cast("V", dict(value)) if isinstance(value, dict) else value

@@ -30,7 +30,7 @@ from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import CLOCK_CALLS, Clock
 from seglog.closing import AsyncClosing, Closing
 from seglog.errors import AskTimeoutError
-from seglog.producer.encoding import encoding
+from seglog.producer.encoding import encoding, fixed, unchanging
 from seglog.producer.pauses import TaskPauses, ThreadPauses
 from seglog.producer.send_result import BatchSendResult, SendResult
 from seglog.producer.send_traces import SendTraces
@@ -367,6 +367,7 @@ class AsyncProducer(ProducerParts[B], AsyncClosing):
         timeout_ms: int | None = None,
     ) -> SendResult:
         """Sends one message; see :meth:`Producer.send`."""
+        body, keys, properties = unchanging(body), fixed(keys), fixed(properties)
         left_ms = await self._turn(timeout_ms)
         try:
             return await self._sender.send(
@@ -397,6 +398,8 @@ class AsyncProducer(ProducerParts[B], AsyncClosing):
         timeout_ms: int | None = None,
     ) -> BatchSendResult:
         """Sends messages to one queue, all or none; see :meth:`Producer.send_batch`."""
+        if isinstance(messages, list | tuple):
+            messages = [unchanging(message) for message in messages]
         left_ms = await self._turn(timeout_ms)
         try:
             return await self._sender.send_batch(
