@@ -28,7 +28,9 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import ReadOnlyError, StoreLockedError
+from seglog.storage.files.beneath import FOLDER_FLAGS
 from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
+from seglog.storage.files.file_owner import give_file
 from seglog.storage.format.names import ABORT_FILE, LOCK_FILE
 from seglog.text import shell_text
 
@@ -119,7 +121,8 @@ class StoreLock:
             return False
         if status.st_nlink > 1:
             self._replace(root, folder)
-        if status.st_size < len(_CONTENT):
+        if status.st_size < len(_CONTENT):  # it is new
+            _give(self._descriptor, root, folder)
             os.pwrite(self._descriptor, _CONTENT, 0)
         return True
 
@@ -150,6 +153,7 @@ class StoreLock:
         shared = self._descriptor
         own = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
         try:
+            _give(own, root, folder)
             os.pwrite(own, os.pread(shared, _MOST_CONTENT_BYTES, 0), 0)
             status = os.fstat(own)
             with _held_lock:
@@ -253,6 +257,16 @@ def _open(root: Path, folder: int | None, flags: int) -> int:
     """Opens the lock file, through no link, and without waiting for the other end of a pipe."""
     name = root / LOCK_FILE if folder is None else LOCK_FILE
     return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644, dir_fd=folder)
+
+
+def _give(descriptor: int, root: Path, folder: int | None) -> None:
+    """Gives a lock file that was just created the owner of the store."""
+    beside = os.open(root, FOLDER_FLAGS) if folder is None else folder
+    try:
+        give_file(descriptor, beside)
+    finally:
+        if folder is None:
+            os.close(beside)
 
 
 def _take(descriptor: int) -> None:

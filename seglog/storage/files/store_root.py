@@ -38,6 +38,7 @@ from seglog.storage.files.file_kinds import (
     may_hold_numbers,
     wanted_kind,
 )
+from seglog.storage.files.file_owner import give_file, give_folder
 from seglog.storage.files.files import DiskUsage, Entry, RealFiles, Stamp, read_whole
 from seglog.storage.files.hardlinks import break_link, unfinished_path
 from seglog.storage.files.os_errors import translate, with_path
@@ -245,6 +246,7 @@ class StoreRoot(RootFolder):
             except OSError as error:
                 raise translate(error, path) from error
             try:
+                give_file(made.descriptor, folder)
                 made.set_size(size_bytes)
             except BaseException:
                 made.close()
@@ -313,6 +315,7 @@ class StoreRoot(RootFolder):
         with self._at(path) as (folder, name):
             try:
                 os.mkdir(name, dir_fd=folder)
+                give_folder(name, folder)
             except FileExistsError:
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if not stat.S_ISDIR(status.st_mode):
