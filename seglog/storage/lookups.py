@@ -14,7 +14,7 @@ from seglog.storage.format.names import MAX_QUEUE_ID
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2, Message, decode_message_id, is_tombstone
 from seglog.storage.index.key_memory import KeyMemory
 from seglog.storage.index.key_query import KeyQuery
-from seglog.storage.index_check.index_chains import chain_finding
+from seglog.storage.index_check.index_chains import is_whole
 from seglog.storage.kernels.decode import decode_message
 from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.reads.ext_codes import ExtCodes
@@ -156,7 +156,7 @@ class Lookups(StoreBase):
         """Returns whether the chains of an index file are whole, as far as no writer is at it."""
         if not self.read_only and not file.is_full:
             return True  # it was looked at by the opening, and is ours since
-        return chain_finding(self.files, file, is_closed=file.is_full) is None
+        return is_whole(self.files, file)
 
     def index_end(self) -> tuple[int, int]:
         """Returns store time and physical offset of the last record in the newest file of the key index.

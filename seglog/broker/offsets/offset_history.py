@@ -152,9 +152,7 @@ class OffsetHistory:
         with self._lock:
             changes, self._waiting = self._waiting, []
             noted = self._noted
-        marks: list[OffsetChange] = []
-        if table_print is not None:
-            marks = [_saved(table_print, self._clock.now_ms())]
+        marks = [] if table_print is None else [_saved(table_print, self._clock.now_ms())]
         if not changes and not marks:
             return
         is_written = False
@@ -163,7 +161,8 @@ class OffsetHistory:
                 self._append([*changes, *marks])
             is_written = True
             self._synced = noted
-            self._prints.extend(mark.after for mark in marks if mark.after is not None)
+            if table_print is not None:
+                self._prints.append(table_print)
         finally:
             if not is_written:
                 with self._lock:

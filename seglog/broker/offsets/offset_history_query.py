@@ -22,7 +22,7 @@ OFFSET_HISTORY: Final = f"{OURS}/offsets"
 QueueKey = tuple[str, str, int]
 """Group, topic and queue."""
 _KEPT: Final = (ChangeKind.BEGIN, ChangeKind.STATE)
-NO_CHANGE: Final = (ChangeKind.BEGIN, ChangeKind.SAVED)
+_NO_CHANGE: Final = (ChangeKind.BEGIN, ChangeKind.SAVED)
 """Marks in the history that move no group."""
 
 
@@ -67,7 +67,7 @@ class OffsetPast:
         is_first = True
         for name in history_files(self._files, self._folder):
             for change in self._read(name).changes:
-                if change.kind in NO_CHANGE or (change.kind is ChangeKind.STATE and not is_first):
+                if change.kind in _NO_CHANGE or (change.kind is ChangeKind.STATE and not is_first):
                     continue
                 if group in (None, change.group) and topic in (None, change.topic):
                     yield change
@@ -142,7 +142,7 @@ def history_files(files: Files, folder: Path) -> list[str]:
 
 def apply(state: dict[QueueKey, int], change: OffsetChange) -> None:
     """Applies a change to a state."""
-    if change.kind in NO_CHANGE:
+    if change.kind in _NO_CHANGE:
         return
     key = change.group, change.topic, change.queue_id
     if change.after is None:

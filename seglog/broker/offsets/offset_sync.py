@@ -14,7 +14,7 @@ from typing_extensions import override
 from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.closing import Closing
 from seglog.errors import SeglogError
-from seglog.remoting.later import Deferred
+from seglog.remoting.later import Deferred, resolved
 from seglog.storage.threads import OnDemand
 
 
@@ -40,10 +40,9 @@ class OffsetSync(Closing):
 
         It fails with a SeglogError, such as FullError, where they cannot be written.
         """
-        done: Deferred[None] = Deferred()
         if not self._is_waited_for or not self._offsets.has_unsynced:
-            done.resolve(None)
-            return done
+            return resolved(None)
+        done: Deferred[None] = Deferred()
         with self._lock:
             self._waiting.append(done)
         if self._is_inline:

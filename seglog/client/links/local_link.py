@@ -15,7 +15,7 @@ from seglog.clock import Clock
 from seglog.errors import AskTimeoutError, ClientClosedError, ClosedError
 from seglog.remoting.command import Request, Response
 from seglog.remoting.dispatcher import Dispatcher
-from seglog.remoting.later import Deferred
+from seglog.remoting.later import Deferred, resolved
 from seglog.remoting.peer import LOCAL_PEER, Peer
 from seglog.schedule import Timers
 
@@ -181,9 +181,7 @@ class _Gone(NamedTuple):
 
     def settle(self) -> Deferred[None]:
         """Returns what is resolved: the broker has the offsets."""
-        settled: Deferred[None] = Deferred()
-        settled.resolve(None)
-        return settled
+        return resolved(None)
 
     def disconnect(self, peer: Peer) -> None:
         """Does nothing: the broker knows already."""

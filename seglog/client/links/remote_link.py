@@ -27,7 +27,7 @@ from seglog.client.links.served import OnNotice, OnRequest
 from seglog.clock import Clock
 from seglog.errors import AskTimeoutError, ClientClosedError, InvalidArgumentError, SeglogError
 from seglog.remoting.command import Request, Response
-from seglog.remoting.later import Deferred, running_loop
+from seglog.remoting.later import Deferred, resolved, running_loop
 
 TIMEOUT_MS: Final = 3_000
 """``mqClientApiTimeout``, ``sendMsgTimeout``."""
@@ -150,9 +150,7 @@ class RemoteLink:
 
     def settle(self) -> Deferred[None]:
         """Returns what is resolved at once: brokers write offsets in their own time."""
-        settled: Deferred[None] = Deferred()
-        settled.resolve(None)
-        return settled
+        return resolved(None)
 
     def tell(self, request: Request, to: str | None = None) -> None:
         """Sends a oneway request; it is dropped if there is no connection and none can be made.

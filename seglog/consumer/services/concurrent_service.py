@@ -60,7 +60,7 @@ class ConcurrentService(Service):
         name = f"messages of {held.queue}"
         while not held.is_dropped:
             cache = held.cache  # read each time: a reset replaces it
-            # Messages that the pool cannot begin yet wait in the cache, and are handed over in larger hands.
+            # Messages that the pool cannot begin yet wait in the cache.
             is_quick = self._is_quick
             is_full = held.hands >= self._settings.threads or (is_quick and held.is_alone)
             messages = () if is_full else cache.take(self._count(held))

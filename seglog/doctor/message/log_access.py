@@ -43,7 +43,7 @@ from seglog.storage.format.record import (
 )
 from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.index import iter_places, uncovered, usable
-from seglog.storage.index_check import chain_finding
+from seglog.storage.index_check import is_whole
 from seglog.storage.walk import Hole, LogScan, Progress
 
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
@@ -152,9 +152,7 @@ class LogView:
 
         Asked before a message is denied, as it reads all of them.
         """
-        whole = [
-            file for file in self.index if chain_finding(self.files, file, is_closed=file.is_full) is None
-        ]
+        whole = [file for file in self.index if is_whole(self.files, file)]
         has_damaged, self.index = len(whole) < len(self.index), whole
         return has_damaged
 

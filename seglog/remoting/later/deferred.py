@@ -204,3 +204,10 @@ def _is_loop_here() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def resolved(value: R) -> Deferred[R]:
+    """Returns what has its result already."""
+    deferred: Deferred[R] = Deferred()
+    deferred.resolve(value)
+    return deferred

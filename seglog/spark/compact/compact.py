@@ -28,7 +28,6 @@ from seglog.spark.compact.staging import (
     check_staged,
     copy_tables,
     finish_staging,
-    index_geometry,
     keep_empty_queues,
 )
 from seglog.spark.compact.swap import (
@@ -204,8 +203,8 @@ class Compaction:
             begin_staging(files, staged)
         stitched = conclude_log(listed, runner.scan(listed, asked, staged), files)
         audit = report_on(stitched, files)
-        is_left = listed.is_rescan_due and index_geometry(files, root) is None
-        check_audit(audit, is_left=is_left)
+        division = listed.index_division(files)
+        check_audit(audit, is_left=listed.is_rescan_due and division is None)
         check_movable(files, root, audit)
         check_swappable(files, root)
         task = make_task(
@@ -220,7 +219,7 @@ class Compaction:
         )
         if staged is not None:
             copy_tables(files, root, staged)
-        return make_plan(task, audit, runner, staged, allow=self.allow_undelivered)
+        return make_plan(task, audit, division, runner, staged, allow=self.allow_undelivered)
 
     def _write(self, spark: SparkSession | None, plan: CompactionPlan, staged: Path) -> None:
         files, runner = self._files, self._runner(spark)
@@ -250,9 +249,8 @@ class Compaction:
         files, task = self._files, plan.task
         slices = by_queue(one for segment in written for one in segment.derived.slices)
         file_bytes = task.geometry.queue_file_size_bytes
-        geometry = index_geometry(files, plan.root)
         counts = [(one.first, one.keys) for one in written]
-        index = plan_index(files, staged, counts, geometry, self.clock.now_ms())
+        index = plan_index(files, staged, counts, plan.index_division, self.clock.now_ms())
         if index:
             files.make_dirs(staged / INDEX)
         logs = compaction_queues(files, plan.root)

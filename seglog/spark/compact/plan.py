@@ -26,6 +26,7 @@ from seglog.storage.compaction import queue_ids
 from seglog.storage.directory import configured_kinds
 from seglog.storage.files import Files
 from seglog.storage.findings import Severity
+from seglog.storage.format.index import IndexGeometry
 from seglog.storage.format.names import EPOCH_FILE, LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.format.record import FILLER_BYTES
 from seglog.storage.format.system_names import SYSTEM_PREFIXES, TIMER_TOPIC
@@ -84,6 +85,7 @@ class CompactionPlan:
         root: The store.
         task: The compaction, as tasks receive it.
         audit: An audit of the store.
+        index_division: Slots and entries of its index files; None if nothing shows them.
         topics: The effect on each topic.
         undelivered: Messages that the policies drop and that groups have not read.
         allows_undelivered: Whether these are dropped nevertheless; otherwise they are kept.
@@ -94,6 +96,7 @@ class CompactionPlan:
     root: Path
     task: Task
     audit: AuditReport
+    index_division: IndexGeometry | None
     topics: tuple[TopicPlan, ...]
     undelivered: tuple[Undelivered, ...]
     allows_undelivered: bool
@@ -221,13 +224,20 @@ def make_task(
 
 
 def make_plan(
-    task: Task, audit: AuditReport, runner: Runner, staged: Path | None, *, allow: bool
+    task: Task,
+    audit: AuditReport,
+    index_division: IndexGeometry | None,
+    runner: Runner,
+    staged: Path | None,
+    *,
+    allow: bool,
 ) -> CompactionPlan:
     """Decides on every record.
 
     Args:
         task: The compaction.
         audit: An audit of the store.
+        index_division: Slots and entries of its index files; None if nothing shows them.
         runner: Runs the phases.
         staged: The new store; None for a plan only.
         allow: Whether messages may be dropped that a group has not read.
@@ -249,6 +259,7 @@ def make_plan(
         task.root,
         task,
         audit,
+        index_division,
         tuple(_topic_plans(in_log, begins)),
         tuple(_undelivered(in_log, task)),
         allow,

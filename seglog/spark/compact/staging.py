@@ -23,8 +23,8 @@ from seglog.spark.compact.writing import VERDICTS, WrittenSegment, noted_in, seg
 from seglog.spark.making.derived import UNITS
 from seglog.spark.making.index_files import KEYS
 from seglog.spark.making.made_tree import remove_attempts
-from seglog.storage.directory import FileSizes, index_division, list_store, queue_directory, write_lengths
-from seglog.storage.files import Files, RestoringFiles, copy_tree, remove_tree
+from seglog.storage.directory import FileSizes, queue_directory, write_lengths
+from seglog.storage.files import RestoringFiles, copy_tree, remove_tree
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format import names
 from seglog.storage.format.checkpoint import Checkpoint
@@ -83,13 +83,6 @@ def keep_empty_queues(files: RestoringFiles, plan: CompactionPlan, staged: Path)
             copy_tree(files, plan.root / folder / name, staged / folder / name, is_dir=False)
 
 
-def index_geometry(files: Files, root: Path) -> IndexGeometry | None:
-    """Returns the division of a store's index files, None if nothing shows it."""
-    listing = list_store(files, root)
-    written, segment = listing.lengths.written.index, listing.geometry.segment_size_bytes
-    return index_division(files, root, written, segment)
-
-
 def finish_staging(
     files: RestoringFiles,
     plan: CompactionPlan,
@@ -120,7 +113,7 @@ def finish_staging(
         if (segment.first, segment.used_bytes) != (wanted.first, wanted.used_bytes):
             raise StoreError(f"a segment of {wanted.used_bytes} bytes was to be written, not {segment}")
     geometry = plan.task.geometry
-    index = index_geometry(files, plan.root)
+    index = plan.index_division
     last = written[-1].derived
     times = last.last_store_ms, last.last_store_ms, index_full_ms
     write_checkpoint(files, staged, Checkpoint(*times, 0, max(0, last.last_phy_offset)))
@@ -149,7 +142,7 @@ def check_staged(
     report = runner.check(staged, KnownRecords(noted_in(staged)))
     wrong = [finding for finding in report.findings if finding.severity is not Severity.NOTE]
     before = wrong and {_place(finding) for finding in runner.check(plan.root, None).findings}
-    has_index = index_geometry(files, plan.root) is not None
+    has_index = plan.index_division is not None
     for finding in wrong:
         if _place(finding) not in before and (has_index or finding.code != "index-missing"):
             raise StoreError(

@@ -13,7 +13,7 @@ from typing import Final
 from seglog.storage.files.beneath import FOLDER_FLAGS
 
 _FILE_RIGHTS: Final = 0o666
-_FOLDER_RIGHTS: Final = 0o7777
+_ALL_RIGHTS: Final = 0o7777
 _ROOT: Final = 0
 
 
@@ -37,17 +37,29 @@ def give_folder(name: str, folder: int) -> None:
     if os.geteuid() == _ROOT:
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=folder)
         try:
-            _give(descriptor, folder, _FOLDER_RIGHTS)
+            _give(descriptor, folder, _ALL_RIGHTS)
         finally:
             os.close(descriptor)
 
 
+def give_copy(copy: int, source: int) -> None:
+    """Gives a copy that was just created the owner and the rights of its source, if root creates it.
+
+    Args:
+        copy: Descriptor of the copy.
+        source: Descriptor of the source.
+    """
+    _take_after(copy, os.fstat(source), _ALL_RIGHTS)
+
+
 def _give(descriptor: int, folder: int, rights: int) -> None:
-    if os.geteuid() != _ROOT:
-        return
     status = os.fstat(folder)
-    if status.st_uid == _ROOT:
-        return
-    with suppress(OSError):  # a file system without owners, or one that maps root to someone else
-        os.fchown(descriptor, status.st_uid, status.st_gid)
-        os.fchmod(descriptor, status.st_mode & rights)
+    if status.st_uid != _ROOT:
+        _take_after(descriptor, status, rights)
+
+
+def _take_after(descriptor: int, other: os.stat_result, rights: int) -> None:
+    if os.geteuid() == _ROOT:
+        with suppress(OSError):  # a file system without owners, or one that maps root to someone else
+            os.fchown(descriptor, other.st_uid, other.st_gid)
+            os.fchmod(descriptor, other.st_mode & rights)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.storage.files.file_kinds import FILE, kind_error, kind_of
+from seglog.storage.files.file_owner import give_copy
 from seglog.storage.files.real_file import write_fully
 
 Place = tuple[int | None, str]
@@ -66,10 +67,7 @@ def _copy_whole(source: Place, target: Place) -> None:
         write = os.open(target[1], os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, 0o644, dir_fd=target[0])
         try:
             copy_bytes(read, write)
-            if os.geteuid() == 0:  # else its owner and rights are those of the copying user, as before
-                status = os.fstat(read)
-                os.fchown(write, status.st_uid, status.st_gid)
-                os.fchmod(write, stat.S_IMODE(status.st_mode))
+            give_copy(write, read)
         finally:
             os.close(write)
     finally:

@@ -8,6 +8,7 @@ Truth: the keys of the records.
 """
 
 from seglog.storage.index_check.index_chains import chain_finding as chain_finding
+from seglog.storage.index_check.index_chains import is_whole as is_whole
 from seglog.storage.index_check.index_check import check_index as check_index
 from seglog.storage.index_check.index_check import compare_log as compare_log
 from seglog.storage.index_check.index_coverage import IndexFacts as IndexFacts

@@ -31,6 +31,11 @@ _PREVIOUS_AT: Final = INDEX_ENTRY.offsets["previous_entry"]
 _Wrong = list[tuple[int, str, str]]
 
 
+def is_whole(files: Files, file: IndexFile) -> bool:
+    """Returns whether the chains of a file are whole; one that is not full may have half-written entries."""
+    return chain_finding(files, file, is_closed=file.is_full) is None
+
+
 def chain_finding(files: Files, file: IndexFile, *, is_closed: bool) -> Finding | None:
     """Returns what is wrong with the chains of a file, None if nothing is.
 

@@ -137,11 +137,12 @@ def _starts_late(files: Files, found: Survey, first: IndexFile) -> bool:
     return _has_keys(files, found, 0, min(first.header.begin_phy_offset, found.max_phy_offset))
 
 
-def _has_keys(files: Files, found: Survey, start: int, end: int) -> bool:
-    """Returns whether the first records of a stretch of the log have keys."""
+def _has_keys(files: Files, found: Survey, start: int, end: int, behind: int = -1) -> bool:
+    """Returns whether the first records of a stretch of the log have keys; those behind a place only."""
     return any(
         record_keys(record.topic, record.properties, record.sys_flag, tags=False)
         for record in _first_records(files, found, start, end)
+        if record.phy_offset > behind
     )
 
 
@@ -156,14 +157,8 @@ def _first_records(files: Files, found: Survey, start: int, end: int) -> list[In
 def _is_far_behind(files: Files, found: Survey, before: IndexFile, file: IndexFile) -> bool:
     """Returns whether the log has keys between two files of the index: then files between them were lost."""
     start, end = before.header.end_phy_offset, min(file.header.begin_phy_offset, found.max_phy_offset)
-    if end <= max(start, found.min_phy_offset):
-        return False
-    records = _first_records(files, found, start, end)
-    return any(
-        record_keys(record.topic, record.properties, record.sys_flag, tags=False)
-        for record in records
-        if record.phy_offset > start
-    )
+    # The last record of a file may have no further key.
+    return end > max(start, found.min_phy_offset) and _has_keys(files, found, start, end, behind=start)
 
 
 def _fits(files: Files, found: Survey, file: IndexFile, before: list[IndexFile]) -> bool:

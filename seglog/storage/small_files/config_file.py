@@ -61,7 +61,7 @@ class ConfigFile:
         self._evidence = evidence
         self._most_bytes = most_bytes
         self._known_bytes = 0
-        self._whole: tuple[int, int] | None = None  # length and CRC-32 of the bytes that were parsed or saved
+        self._whole: int | None = None  # the print of the bytes that were parsed or saved
         self._file_print: int | None = None
         self._is_partial = False  # whether a part of the file cannot be read
 
@@ -106,8 +106,8 @@ class ConfigFile:
             main = self._read(self.path)
             if main.strip():
                 value = parse(decode_config(main))
-                self._whole, self._known_bytes = _print_of(main), len(main)
-                self._file_print = file_print(main)
+                self._whole = self._file_print = file_print(main)
+                self._known_bytes = len(main)
                 return value
         except CorruptError as error:
             damage = error
@@ -172,7 +172,7 @@ class ConfigFile:
         self._files.rename(new, self.path)
         if sync:
             self._files.sync_dir(folder)
-        self._whole, self._is_partial, self._known_bytes = _print_of(data), False, len(data)
+        self._whole, self._is_partial, self._known_bytes = file_print(data), False, len(data)
 
     def _rest_of(self, parse_rest: Callable[[ConfigValue], T], *texts: bytes) -> T | None:
         """Returns the readable parts of the first text that has any."""
@@ -190,7 +190,7 @@ class ConfigFile:
             raise ConfigError(f"{path} is a folder, where a file should be") from error
 
     def _is_whole(self, main: bytes) -> bool:
-        if _print_of(main) == self._whole:
+        if file_print(main) == self._whole:
             return True
         try:
             decode_config(main)
@@ -205,7 +205,3 @@ class ConfigFile:
         self._files.make_dirs(self._evidence)
         self._files.rename(self.path, self._evidence / f"{self.path.name}.{zlib.crc32(damaged):08x}")
         self._files.sync_dir(self._evidence)
-
-
-def _print_of(data: bytes) -> tuple[int, int]:
-    return len(data), zlib.crc32(data)

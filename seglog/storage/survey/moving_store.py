@@ -127,8 +127,8 @@ def leave_front(found: Survey, start: int) -> None:
 def _leave_all(found: Survey) -> None:
     """Removes what a survey concluded from a log of which no file exists any more.
 
-    A writer that is fast enough removes all files of every look. Units behind the end that was read lead to
-    records that were written, and may have been removed, since: they prove no loss.
+    A fast writer may remove all files that a look has listed. A unit behind the end that was read leads to a
+    record that was written later, and may be removed already: it proves no loss.
     """
     found.lost_tail = []
     for state in found.all_queues.values():
