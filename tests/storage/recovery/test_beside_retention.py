@@ -382,5 +382,5 @@ def test_a_backup_is_the_log_from_one_place_to_another(path, tmp_path, links):
         assert [str(finding) for finding in report.findings if finding.severity is Severity.LOSS] == []
         assert report.end_phy_offset == done.end_phy_offset
         assert report.records > 0
-        newest = max((target / "commitlog").iterdir())
-        assert newest.stat().st_nlink == 1
+        for file in (target / "commitlog").iterdir():  # none that its writer may still write shares its bytes
+            assert file.stat().st_nlink == 1 or int(file.name) + 4096 <= done.end_phy_offset
