@@ -460,7 +460,10 @@ class Broker(Closing):
             self.persist()
             self._state.offsets.tidy()
         finally:
-            self.store.close()
+            try:
+                self._state.offsets.close()
+            finally:
+                self.store.close()
 
     @property
     def held_count(self) -> int:

@@ -10,6 +10,7 @@ from seglog.errors import BrokerNotFoundError, RemoteProtocolError
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_header
 from seglog.remoting.heartbeat import CheckClientBody
+from seglog.remoting.later import Deferred
 from seglog.remoting.subscription import SubscriptionData, is_tag_type
 
 H = TypeVar("H", bound=Header)
@@ -43,13 +44,12 @@ class Brokers:
             raise BrokerNotFoundError(f"no route says where broker {broker_name} is")
         return await until(self._client.link.ask(request, timeout_ms, to=address))
 
-    async def settle(self) -> None:
-        """Returns once committed offsets are as durable as a broker in this process promises.
+    def settle(self) -> Deferred[None]:
+        """Returns what is resolved once committed offsets are as durable as the broker promises.
 
-        Raises:
-            SeglogError: They cannot be written.
+        It fails with a SeglogError where they cannot be written.
         """
-        await until(self._client.link.settle())
+        return self._client.link.settle()
 
     async def ask_for(self, broker_name: str, request: Request, kind: type[H]) -> H:
         """Returns the header of a broker's answer.

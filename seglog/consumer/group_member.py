@@ -38,6 +38,7 @@ from seglog.consumer.subscriptions import Subscriptions
 from seglog.errors import ConsumerError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, ConsumeType, RunningInfoBody
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import RETRY_PREFIX
@@ -442,12 +443,16 @@ class GroupMember:
         """Commits what is done; the next commit tries queues again whose broker refused."""
         await self._held.commits.commit_all()
 
-    async def commit_or_raise(self) -> None:
+    async def commit_or_raise(self) -> Deferred[None]:
         """Commits what is done, for a call of the application.
+
+        Returns:
+            What the call waits for: it is resolved once the offsets survive the client, or fails with a
+            SeglogError.
 
         Raises:
             CommitError: A broker does not take an offset.
             FencedError: All uncommitted offsets are of queues that another member has, or may have.
-            SeglogError: The client's own file of offsets cannot be written.
+            SeglogError: The offsets cannot be written.
         """
-        await self._held.commits.commit_or_raise()
+        return await self._held.commits.commit_or_raise()

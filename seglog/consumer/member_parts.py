@@ -328,7 +328,7 @@ class MemberParts(ABC):
     async def _commit(self) -> None:
         self._check_may_wait()
         self._client.check_live()
-        await self._ask(self._member.commit_or_raise(), "commit")
+        await self._wait(self._home, await self._ask(self._member.commit_or_raise(), "commit"))
 
     async def _end(self, timeout_s: float | None) -> None:
         if timeout_s is not None:

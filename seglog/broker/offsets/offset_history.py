@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +28,8 @@ from seglog.broker.offsets.offset_history_query import (
     history_files,
 )
 from seglog.clock import Clock
-from seglog.storage.files import Files, explained
+from seglog.errors import FullError
+from seglog.storage.files import Files, OpenFile, explained
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.ours import (
     ChangeKind,
@@ -42,6 +43,8 @@ FILE_BYTES: Final = 4 << 20
 MAX_BYTES: Final = 64 << 20
 MAX_WAITING: Final = 16_384
 JOINED_MS: Final = 60_000
+_AHEAD: Final = 64
+"""A 64th of a file is made before its changes come: a sync of a file that grows takes half as long again."""
 _UNFINISHED: Final = ".tmp"
 _PRINTS: Final = 2
 """Saves by which a table is known again: the last one, and that of the backup."""
@@ -79,6 +82,8 @@ class OffsetHistory:
         self._prints: deque[int] = deque(maxlen=_PRINTS)
         self._join_at = MAX_WAITING
         self._end_bytes = 0
+        self._file: OpenFile | None = None
+        self._made_bytes = 0
         names = history_files(files, self._folder)
         self._number = int(names[-1]) if names else -1
         self._rotate_at = file_bytes
@@ -185,21 +190,42 @@ class OffsetHistory:
             with explained():
                 self._rotate()
 
+    def close(self) -> None:
+        """Cuts off what was made ahead of the changes, and closes the file; a later change opens it again."""
+        file, self._file = self._file, None
+        if file is not None:
+            with closing(file):
+                file.set_size(self._end_bytes)
+
     def _append(self, changes: list[OffsetChange]) -> None:
         if self._number < 0:
             self._files.make_dirs(self._folder)
             self._end_bytes = self._write_whole(0, _beginning({}, changes[0].timestamp_ms, ()))
             self._number = 0
         data = encode_changes(changes)
-        with closing(self._files.open(self._path(self._number), writable=True)) as file:
-            if file.size_bytes != self._end_bytes:
-                file.set_size(self._end_bytes)  # remove a torn change before new ones are written
-            file.write_at(data, self._end_bytes)
-            file.sync()
-        self._end_bytes += len(data)
+        end_bytes = self._end_bytes + len(data)
+        if self._file is None:
+            self._file = self._files.open(self._path(self._number), writable=True)
+            self._made_bytes = 0
+        is_written = False
+        try:
+            if not self._made_bytes:
+                self._file.set_size(self._end_bytes)  # remove a torn change before new ones are written
+            if end_bytes > self._made_bytes:
+                with suppress(FullError):  # the changes themselves may still have space
+                    self._file.reserve(self._end_bytes, len(data) + self._file_bytes // _AHEAD)
+                self._made_bytes = max(end_bytes, self._file.size_bytes)
+            self._file.write_at(data, self._end_bytes)
+            self._file.sync()
+            is_written = True
+        finally:
+            if not is_written:
+                self._made_bytes = 0
+        self._end_bytes = end_bytes
 
     def _rotate(self) -> None:
         """Starts a new file, joins the commits of the old one, and deletes the oldest."""
+        self.close()
         old = self._number
         changes = decode_changes(self._files.read_file(self._path(old))).changes
         state: dict[QueueKey, int] = {}

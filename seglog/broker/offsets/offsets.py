@@ -425,6 +425,12 @@ class ConsumerOffsets:
             with self._saving:
                 self._history.tidy()
 
+    def close(self) -> None:
+        """Closes the files; what was saved stays."""
+        if self._history is not None:
+            with self._saving, explained():
+                self._history.close()
+
     def to_config(self) -> Mapping[str | int, ConfigValue]:
         """Returns the table as its file will have it."""
         return to_config(dict(self._iter_copies()), self._version, self._unknown)

@@ -27,6 +27,7 @@ from seglog.errors import ConsumerError, RemoteProtocolError, SeglogError
 from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.heartbeat import ConsumerData
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import ALL_TAGS, Subscription, parse_subscription
 
@@ -215,8 +216,11 @@ class LiteMember(GroupMember):
         """Resumes pulls that waited because all queues together were full; any thread may call it."""
         self._held.pulling.make_room()
 
-    async def commit_given(self) -> None:
+    async def commit_given(self) -> Deferred[None]:
         """Commits polled messages, which the application has finished.
+
+        Returns:
+            What :meth:`commit_or_raise` returns.
 
         Raises:
             As :meth:`commit_or_raise`; and if polled messages are of a queue that it has lost.
@@ -225,7 +229,7 @@ class LiteMember(GroupMember):
         for held in [*self._held.parted, *self._queues.values()]:
             held.approved = held.done_offset()
         try:
-            await self._held.commits.commit_or_raise(self._handing.take_lost())
+            return await self._held.commits.commit_or_raise(self._handing.take_lost())
         finally:
             self._go_on_behind_parted()
 

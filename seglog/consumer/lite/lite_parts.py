@@ -183,7 +183,7 @@ class LiteParts(MemberParts, Generic[M]):
         self._check_may_wait()
         self._client.check_live()
         with self._alone("commit()"):
-            await self._ask(self._member.commit_given(), "commit")
+            await self._wait(self._home, await self._ask(self._member.commit_given(), "commit"))
 
     async def _begin(self, until_ms: float | None = None) -> None:
         """Joins the group if it has not joined, and waits for that until a moment.

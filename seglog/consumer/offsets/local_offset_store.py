@@ -21,7 +21,8 @@ from seglog.clock import Clock
 from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.consumer.offsets.local_offsets_json import decode_local_offsets, encode_local_offsets
-from seglog.errors import ConfigError
+from seglog.errors import ConfigError, SeglogError
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import Files, explained
 from seglog.storage.small_files import ConfigFile
@@ -125,13 +126,22 @@ class LocalOffsetStore:
         self._is_new |= self._mine.get(queue) != queue_offset
         self._mine[queue] = queue_offset
 
-    async def persist(self) -> None:
+    def persist(self) -> Deferred[None]:
         """Writes the committed offsets; other queues in the file stay unchanged.
 
-        Raises:
-            ConfigError: Neither the file nor the one before it can be read.
-            FullError: There is no space; the file stays as it was.
+        It fails with a ConfigError where neither the file nor the one before it can be read, and with a
+        FullError where there is no space; the file stays as it was.
         """
+        done: Deferred[None] = Deferred()
+        try:
+            self._write()
+        except SeglogError as error:
+            done.fail(error)
+        else:
+            done.resolve(None)
+        return done
+
+    def _write(self) -> None:
         if self._is_new:
             with explained():
                 self._file.replace(encode_local_offsets({**self._read(), **self._mine}), sync=False)

@@ -19,6 +19,7 @@ from seglog.remoting.headers import (
     QueryConsumerOffsetHeader,
     UpdateConsumerOffsetHeader,
 )
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 
 
@@ -34,8 +35,8 @@ class OffsetStore(Protocol):
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
         """Stores the offset at which the group continues."""
 
-    async def persist(self) -> None:
-        """Makes committed offsets survive the client."""
+    def persist(self) -> Deferred[None]:
+        """Returns what is resolved once committed offsets survive the client; who waits for it may write."""
 
     def load(self) -> None:
         """Reads the offsets that the client keeps itself; called before it starts.
@@ -110,13 +111,9 @@ class BrokerOffsetStore:
         header = UpdateConsumerOffsetHeader(self._group, queue.topic, queue.queue_id, queue_offset)
         await self._brokers.order(queue.broker_name, Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
-    async def persist(self) -> None:
-        """Waits for the disk where the broker is in this process and its durability is SYNC.
-
-        Raises:
-            SeglogError: The offsets cannot be written.
-        """
-        await self._brokers.settle()
+    def persist(self) -> Deferred[None]:
+        """Returns what waits for the disk where the broker is in this process and its durability is SYNC."""
+        return self._brokers.settle()
 
     def load(self) -> None:
         """Returns at once: the client keeps nothing itself."""

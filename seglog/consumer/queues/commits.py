@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from seglog.client.client import Client
-from seglog.client.home import Bell, sleep
+from seglog.client.home import Bell, sleep, until
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.queues.parted import PartedQueues
@@ -21,6 +21,7 @@ from seglog.consumer.shares.words import in_words
 from seglog.errors import CommitError, FencedError, RemoteProtocolError, SeglogError, Uncommitted
 from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
+from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
 
 FIRST_COMMIT_MS: Final = 10_000
@@ -94,16 +95,20 @@ class Commits:
             self._parted.forget()
             await self.persist()
 
-    async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> None:
+    async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> Deferred[None]:
         """Commits all queues for a call of the application; a refusal of one broker does not stop the others.
 
         Args:
             lost: Queues with finished messages that can no longer be committed.
 
+        Returns:
+            What the call waits for: it is resolved once the offsets survive the client, or fails with a
+            SeglogError.
+
         Raises:
             CommitError: A broker refuses, or does not answer.
             FencedError: All uncommitted offsets are of queues that another member has, or may have.
-            SeglogError: The client's own file of offsets cannot be written.
+            SeglogError: The offsets cannot be written.
         """
         clock = self._client.clock
         gone = set(lost)
@@ -121,7 +126,9 @@ class Commits:
                 failures.append(
                     Uncommitted(queue.topic, queue.broker_name, queue.queue_id, queue_offset, error)
                 )
-        await self._offsets.persist()
+        settled = self._offsets.persist()
+        if failures or gone:
+            await until(settled)
         if failures:
             raise CommitError(self._group, tuple(failures))
         if gone:
@@ -129,6 +136,7 @@ class Commits:
                 f"what group {self._group} has done of {in_words(gone)} is not committed: another member has,"
                 " or may have, that since"
             )
+        return settled
 
     async def commit(self, held: ProcessQueue) -> None:
         """Commits the offset of a queue, unless its broker has it already."""
@@ -172,7 +180,7 @@ class Commits:
     async def persist(self) -> None:
         """Makes committed offsets survive the client."""
         try:
-            await self._offsets.persist()
+            await until(self._offsets.persist())
         except SeglogError as error:
             level = self._client.troubles.level(f"offsets of {self._group}", error)
             _log.log(level, "the offsets of group %s are not written: %s", self._group, error)

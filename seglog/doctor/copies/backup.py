@@ -167,7 +167,10 @@ class _Backup:
         self._copy(Path("timerwheel"))
 
     def _folder(self, folder: Path) -> None:
-        """Copies a folder: of consecutive files, and of index files, only the last is still written."""
+        """Copies a folder: of consecutive files, and of index files, only the last is still written.
+
+        Of seglog's own, only the last file of the history of offsets is.
+        """
         self._make(folder)
         entries = self._files.list_dir(self._root / folder)
         row = [entry.name for entry in entries if not entry.is_dir and entry.name.isdecimal()]
@@ -180,7 +183,7 @@ class _Backup:
                 self._folder(place)
             elif entry.name.endswith(TEMPORARY):
                 continue
-            elif entry.name in row[:-1] or (is_ours and len(folder.parts) > 1):
+            elif entry.name in row[:-1] or (is_ours and len(folder.parts) > 1 and entry.name not in row):
                 self._link(place)
             else:
                 self._copy(place)

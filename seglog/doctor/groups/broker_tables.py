@@ -7,7 +7,7 @@ system's, are not added here: a broker adds its own when it starts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -68,5 +68,6 @@ def hold_tables(files: Files, root: Path, clock: Clock) -> Iterator[HeldTables]:
             read_groups(files, root, clock, evidence=evidence),
             open_offsets(files, root, clock),
         )
-        yield tables
-        tables.offsets.persist()
+        with closing(tables.offsets):
+            yield tables
+            tables.offsets.persist()

@@ -7,7 +7,7 @@ changes ``config/consumerOffset.json`` and records the moves in the history.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -240,7 +240,7 @@ def _moved(
         with MessageStore.open(root, read_only=True, files=files) as store:
             moves = plan(store, now)
         if apply and moves:
-            offsets = open_offsets(files, root, clock)
-            carry_out(offsets, moves)
-            offsets.persist()
+            with closing(open_offsets(files, root, clock)) as offsets:
+                carry_out(offsets, moves)
+                offsets.persist()
     return moves

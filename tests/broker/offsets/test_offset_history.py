@@ -34,7 +34,7 @@ from seglog.storage.format.ours.offset_history import (
 )
 from seglog.storage.small_files.config_file import ConfigFile
 from tests.support.brokers import open_broker, send
-from tests.support.crash.crash_files import CrashFiles, KilledError
+from tests.support.crash.crash_files import CrashFile, CrashFiles, KilledError
 from tests.support.rows import each_row
 from tests.support.scale import scaled
 
@@ -239,6 +239,7 @@ def test_a_cut_tail_is_written_over():
     table = open_table(files, clock)
     table.commit("g", "T", 0, 5, "a")
     table.persist()
+    table.close()
     (path,) = (path for path in files.contents() if OFFSET_HISTORY in str(path))
     whole = files.read_file(path)
     files.write_file(path, whole + encode_changes([CHANGES[3]])[:-1] + bytes(5000))
@@ -269,6 +270,82 @@ def test_a_full_disk_loses_no_change():
     files.is_full = False
     table.persist()
     assert told(past(files).log()) == [("COMMIT", None, 5, "a"), ("COMMIT", 5, 6, "a")]
+
+
+def test_space_that_is_made_ahead_of_changes_is_none_of_them_and_goes_with_a_close():
+    files, clock = CrashFiles(), VirtualClock(START_MS)
+    table = open_table(files, clock)
+    for offset in (5, 6):
+        table.commit("g", "T", 0, offset, "a")
+        table.sync()
+    (path,) = (path for path in files.contents() if OFFSET_HISTORY in str(path))
+    ahead = files.read_file(path)
+    assert told(past(files).log()) == [("COMMIT", None, 5, "a"), ("COMMIT", 5, 6, "a")]
+    assert past(files).damaged_bytes() == 0
+    table.close()
+    whole = files.read_file(path)
+    assert ahead == whole.ljust(len(ahead), b"\0")
+    assert len(whole) == decode_changes(whole).end_bytes < len(ahead)
+
+    killed = files.after_kill()
+    killed.write_file(path, ahead)  # as a broker leaves it that is not closed
+    again = open_table(killed, clock)
+    assert again.query("g", "T", 0) == 6
+    again.commit("g", "T", 0, 7, "b")
+    again.sync()
+    again.close()
+    assert told(past(killed).log())[1:] == [("COMMIT", 5, 6, "a"), ("COMMIT", 6, 7, "b")]
+    assert killed.read_file(path).startswith(whole)
+
+
+def test_a_change_is_written_where_there_is_space_for_it_and_not_for_more():
+    class FullFile(CrashFile):
+        @override
+        def reserve(self, position, size_bytes):
+            raise FullError("no space left")
+
+    class FullFiles(CrashFiles):
+        @override
+        def open(self, path, *, writable):
+            return FullFile(self, self._content(path), writable=writable)
+
+    files, clock = FullFiles(), VirtualClock(START_MS)
+    table = open_table(files, clock)
+    for offset in (5, 6):
+        table.commit("g", "T", 0, offset, "a")
+        table.sync()
+    assert told(past(files).log()) == [("COMMIT", None, 5, "a"), ("COMMIT", 5, 6, "a")]
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_of_itself():
+    class Torn(CrashFile):
+        @override
+        def write_at(self, data, position):
+            if files.is_full:
+                super().write_at(data[:-1], position)
+                raise FullError("no space left")
+            super().write_at(data, position)
+
+    class FullFiles(CrashFiles):
+        is_full = False
+
+        @override
+        def open(self, path, *, writable):
+            return Torn(self, self._content(path), writable=writable)
+
+    files, clock = FullFiles(), VirtualClock(START_MS)
+    table = open_table(files, clock)
+    for offset in range(1, 9):
+        table.commit("g", "T", 0, offset, "a")
+    files.is_full = True
+    with pytest.raises(FullError):
+        table.sync()
+    assert table.has_unsynced
+    table.delete("g")
+    files.is_full = False
+    table.sync()
+    assert past(files).damaged_bytes() == 0
+    assert past(files).newest() == {}
 
 
 def test_the_history_stays_within_its_bounds_and_every_moment_left_can_be_told():

@@ -11,10 +11,13 @@ from contextlib import ExitStack
 
 import pytest
 
+from seglog import Broker, Durability
+from seglog.broker.offsets.offset_history_query import OFFSET_HISTORY
 from seglog.doctor.check.verify import verify_store
 from seglog.doctor.copies.backup import make_backup
 from seglog.errors import Ending, InvalidArgumentError, NotFoundError
 from seglog.storage.files.store_root import StoreRoot
+from seglog.storage.format.ours import decode_offsets
 from seglog.storage.store import MessageStore
 from tests.doctor.check.test_lengths import served as served_of
 from tests.doctor.check.test_misnamed import call
@@ -61,6 +64,22 @@ def test_neither_side_changes_the_other(seglog: Seglog, tmp_path):
     with MessageStore.open(tmp_path / "b") as store:
         fill(store, 400)
     assert golden.tree_digest(life.path) == store_now
+
+
+def test_commits_after_a_backup_do_not_reach_it(seglog: Seglog, tmp_path):
+    """A broker keeps the file of its history open, and writes to it."""
+    history = tmp_path / "b" / OFFSET_HISTORY / f"{0:020d}"
+    with Broker.open(tmp_path / "s", small=True, durability=Durability.SYNC) as broker:
+        broker.offsets.commit("g", "T", 0, 1)
+        broker.settle().wait()
+        assert seglog("backup", broker.path, tmp_path / "b").exit_code == 0
+        backup = history.read_bytes()
+        broker.offsets.commit("g", "T", 0, 2)
+        broker.settle().wait()
+    assert history.read_bytes() == backup
+    assert decode_offsets(backup).offsets == {("g", "T", 0): 1}
+    with Broker.open(tmp_path / "b", small=True) as broker:
+        assert broker.offsets.query("g", "T", 0) == 1
 
 
 @pytest.mark.parametrize(

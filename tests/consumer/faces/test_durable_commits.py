@@ -10,8 +10,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -118,7 +116,7 @@ def test_those_that_wait_at_once_are_written_together(tmp_path):
             for offset in range(1, rounds + 1):
                 ready.wait()
                 broker.offsets.commit("g", f"T{number}", 0, offset)
-                wait_until(partial(attrgetter("is_done"), broker.settle()), "the change is on the disk")
+                broker.settle().wait()
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(groups)]
         for thread in threads:

@@ -4,7 +4,8 @@ A file is a row of changes, each a head, three names and a CRC-32C. It begins wi
 and the offsets of all groups as they were then, so every file says by itself where a group stood at any
 moment since; older files can go. A name is as long as its head says, in UTF-8.
 
-Only the newest file is appended to. What a crash left of its last change is no change. Damage elsewhere costs
+Only the newest file is appended to. While a broker has it open, zeros may follow its changes: space for the
+next ones. What a crash left of its last change is no change. Damage elsewhere costs
 the changes that it is in: the next one is found by its magic number and proven by its checksum.
 
 Truth: how each offset came to be. ``config/consumerOffset.json`` is written every few seconds; where it is as
