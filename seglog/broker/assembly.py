@@ -12,9 +12,16 @@ from seglog.broker.delay.delay_offsets import DelayOffsets
 from seglog.broker.delay.delivery import Delivery
 from seglog.broker.figures.figures import Figures
 from seglog.broker.filters.consumer_filters import ConsumerFilters
-from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast, idle_groups
+from seglog.broker.offsets import (
+    SAVED_WITH_OFFSETS,
+    ConsumerOffsets,
+    OffsetHistory,
+    OffsetPast,
+    idle_groups,
+)
 from seglog.broker.offsets.broadcast_offsets import BroadcastOffsets
 from seglog.broker.offsets.offset_sync import OffsetSync
+from seglog.broker.offsets.offsets import BROADCAST_SUFFIX
 from seglog.broker.retention.disk_watermark import DiskGate
 from seglog.broker.retention.retention import LogRetention
 from seglog.broker.retention.retention_impact import Standing
@@ -34,18 +41,25 @@ from seglog.broker.tables.queued_topics import proven_topics
 from seglog.broker.tables.relays import Relays
 from seglog.broker.tables.request_modes import REQUEST_MODES_FILE, RequestModes
 from seglog.clock import Clock, VirtualClock
+from seglog.logs import logger
 from seglog.remoting.unique_id import UniqueIds
 from seglog.schedule import Timers
 from seglog.storage.format.names import CONFIG, OURS
+from seglog.storage.format.system_names import is_system_group
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import Durability
+from seglog.text import count_text
 
 DAY_MS: Final = 86_400_000
 HOT_PERCENT: Final = 40
 """``accessMessageInMemoryMaxRatio``: share of the machine's memory that the page cache is assumed to hold."""
 EVIDENCE: Final = "evidence"
 """Folder below ``<store>/seglog`` for damaged config files."""
+_OFFSETS: Final = "consumerOffset.json"
+_GROUPS: Final = "subscriptionGroup.json"
+
+_log = logger(__name__)
 
 
 def assemble(
@@ -71,10 +85,11 @@ def assemble(
         partial(proven_topics, store.files, store.path),
     )
     history = OffsetHistory(store.files, store.path, clock)
-    offsets = ConsumerOffsets(table("consumerOffset.json"), clock, history)
+    offsets = ConsumerOffsets(table(_OFFSETS), clock, history)
     levels = DelayLevels(config.delay_levels)
     delivery = Delivery(store, levels, DelayOffsets(table("delayOffset.json"), clock), topics, clock)
-    groups = GroupTable(table("subscriptionGroup.json"), config, clock)
+    groups = GroupTable(table(_GROUPS), config, clock)
+    _tell_of_lost_tables(store, offsets, groups)
     filters = ConsumerFilters(table("consumerFilter.json"), clock)
     clients = ClientTable(liveness_clock, groups.is_told, filters.unregister)
     disk = DiskGate(store.path, config.disk_refuse_percent, config.disk_force_percent)
@@ -141,3 +156,30 @@ def _config_file(store: MessageStore, name: str) -> ConfigFile:
 
 def _hot_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * HOT_PERCENT // 100
+
+
+def _tell_of_lost_tables(store: MessageStore, offsets: ConsumerOffsets, groups: GroupTable) -> None:
+    """Adds groups whose table is gone, and names groups whose offsets are.
+
+    The offsets are gone, and are not of a new store, if RocketMQ has saved other tables together with them.
+    """
+    owners = {group.removesuffix(BROADCAST_SUFFIX) for group, _topic, _queue_id in offsets.all()}
+    count = groups.take_over(owners)
+    if count:
+        _log.warning(
+            "%s is gone or empty, and so is its backup: %s that have offsets got the usual settings",
+            store.path / CONFIG / _GROUPS,
+            count_text(count, "group"),
+        )
+    named = [group.name for group in groups.all() if not is_system_group(group.name)]
+    if offsets.is_new and named and any(map(partial(_has_table, store), SAVED_WITH_OFFSETS)):
+        _log.warning(
+            "%s is gone or empty, and so is its backup: where %s of the store stood is not known. Each begins"
+            " where its clients begin without an offset; `seglog offsets reset` sets it before they start",
+            store.path / CONFIG / _OFFSETS,
+            count_text(len(named), "group"),
+        )
+
+
+def _has_table(store: MessageStore, name: str) -> bool:
+    return store.files.exists(store.path / CONFIG / name)

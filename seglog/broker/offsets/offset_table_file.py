@@ -19,6 +19,8 @@ SEPARATOR: Final = "@"
 """Separates topic and group in the table's keys; neither name can contain it."""
 MIN_QUEUE_ID: Final = -MAX_QUEUE_ID - 1
 MAX_OFFSET: Final = (1 << 63) - 1
+SAVED_WITH_OFFSETS: Final = frozenset({"consumerFilter.json", "consumerOrderInfo.json"})
+"""Tables that RocketMQ's broker saves together with the offsets, also empty ones."""
 _KNOWN: Final = ("dataVersion", "groupTopicMap", "offsetTable")
 
 OffsetTable = tuple[DataVersion, dict[str, dict[int, int]], Mapping[str | int, ConfigValue]]

@@ -75,6 +75,9 @@ class ConsumerOffsets:
         file: ``config/consumerOffset.json``.
         clock: Stamps the table's version.
         history: Records every change; None keeps no history.
+
+    Attributes:
+        is_new: Whether neither the file nor a history had an offset when it was opened.
     """
 
     def __init__(self, file: ConfigFile, clock: Clock, history: OffsetHistory | None = None) -> None:
@@ -89,6 +92,7 @@ class ConsumerOffsets:
         self._pulled: dict[str, dict[int, int]] = {}
         self._resets: dict[QueueKey, int] = {}
         self._unknown: Mapping[str | int, ConfigValue] = {}
+        self.is_new = False
         stored = file.load(parse_table)
         if stored is not None:
             self._version, self._table, self._unknown = stored
@@ -101,6 +105,8 @@ class ConsumerOffsets:
                 count_text(len(past), "offset"),
                 count_text(len({group for group, _topic, _queue_id in past}), "group"),
             )
+        else:
+            self.is_new = True
         if history is not None:
             table = self.all()
             newest = history.begin(table, file.file_print)

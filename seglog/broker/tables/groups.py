@@ -79,6 +79,7 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         )
         rest = without_unreadable(_parse_table, (GROUP_TABLE, FORBIDDEN_TABLE), "subscriptionGroup.json")
         stored = file.load(_parse_table, rest)
+        self._is_gone = stored is None
         if stored is not None:
             self._version, groups, self._forbidden, self._unknown = stored
             self._values |= groups
@@ -94,6 +95,24 @@ class GroupTable(NamedTable[SubscriptionGroup]):
     def all(self) -> list[SubscriptionGroup]:
         """Returns every group, the system's included, by name."""
         return sorted(self._values.values(), key=lambda group: group.name)
+
+    def take_over(self, names: Iterable[str]) -> int:
+        """Adds groups that have offsets, if the file is gone or empty; returns how many.
+
+        They get the usual settings: those that they had are not known. They are saved with the next change
+        or at close.
+        """
+        if not self._is_gone:
+            return 0
+        with self._quick:
+            new = {
+                name: SubscriptionGroup(name)
+                for name in sorted(set(names))
+                if name not in self._values and group_name_problem(name) is None
+            }
+            self._values = {**self._values, **new}
+            self._is_dirty |= bool(new)
+        return len(new)
 
     def find(self, name: str) -> SubscriptionGroup | None:
         """Returns the group of a client, creating it if permitted.

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
-from seglog.broker.offsets import OffsetPast
+from seglog.broker.offsets import SAVED_WITH_OFFSETS, OffsetPast
 from seglog.doctor.tables.config_tables import GROUPS_FILE, OFFSETS_FILE, ConfigTables, load_tables
 from seglog.errors import ConfigError
 from seglog.storage.directory import TOPICS_FILE
@@ -24,12 +23,10 @@ from seglog.storage.format.names import CONFIG, DLQ_PREFIX, RETRY_PREFIX
 from seglog.storage.format.system_names import is_business_topic, is_system_group
 from seglog.text import shell_line
 
-_SAVED_WITH_OFFSETS: Final = frozenset({"consumerFilter.json", "consumerOrderInfo.json"})
-
 
 def was_served(tables: ConfigTables) -> bool:
     """Returns whether the files prove that a broker with clients saved its tables here."""
-    return bool(tables.listed & _SAVED_WITH_OFFSETS)
+    return bool(tables.listed & SAVED_WITH_OFFSETS)
 
 
 def past_offsets(files: Files, root: Path) -> dict[tuple[str, str, int], int]:

@@ -11,6 +11,8 @@ import pytest
 
 from seglog import ConsumeFrom, LitePullConsumer, Producer
 from seglog.broker.broker import Broker
+from seglog.broker.offsets.offset_history_query import OFFSET_HISTORY
+from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables import TopicConfig
 from seglog.clock import SystemClock
 from seglog.doctor.repair.repair import repair_store
@@ -36,6 +38,7 @@ def path(tmp_path: Path) -> Path:
         producer.send_batch("B", [b"1", b"2"], queue_id=0)
         for number in range(12):
             producer.send("T", b"%d" % number, queue_id=number % 4)
+        broker.groups.find_all(("g", "other"))
         for number in range(4):
             broker.offsets.commit("g", "T", number, 2)
         broker.offsets.commit("other", "T", 1, 3)
@@ -100,6 +103,45 @@ def test_topics_that_are_gone_keep_their_kind_and_the_number_of_their_queues_by_
             assert batch is not None
             assert (plain.read_queue_nums, plain.attributes) == (4, {})
             assert (batch.read_queue_nums, batch.attributes) == (1, {"queue.type": "BatchCQ"})
+
+
+@LOSSES
+def test_groups_whose_table_is_gone_may_consume_where_their_offsets_name_them(
+    path: Path, lose: Callable[[Path], object], caplog: pytest.LogCaptureFixture
+):
+    lose_table(path, "subscriptionGroup.json", lose)
+    caplog.set_level(logging.WARNING, "seglog.broker")
+    strict = BrokerConfig(auto_create_groups=False)
+    for _time in range(2):
+        with open_broker(path, config=strict) as broker:
+            assert broker.groups.find("g") is not None
+            assert broker.groups.find("other") is not None
+            assert broker.groups.find("deleted") is None
+            assert broker.groups.find("new") is None
+    assert caplog.text.count("2 groups that have offsets got the usual settings") == 1
+
+
+def test_a_group_that_was_deleted_stays_deleted_where_its_offsets_are_left(path: Path):
+    with open_broker(path) as broker:
+        broker.groups.delete("g")
+    with open_broker(path, config=BrokerConfig(auto_create_groups=False)) as broker:
+        assert broker.groups.find("g") is None
+        assert broker.groups.find("other") is not None
+
+
+@LOSSES
+@pytest.mark.parametrize("is_served", [False, True], ids=["new", "of RocketMQ"])
+def test_offsets_that_a_rocketmq_had_saved_and_no_history_has_are_missed(
+    path: Path, lose: Callable[[Path], object], is_served: bool, caplog: pytest.LogCaptureFixture
+):
+    shutil.rmtree(path / OFFSET_HISTORY)
+    lose_table(path, "consumerOffset.json", lose)
+    if is_served:
+        (path / "config" / "consumerOrderInfo.json").write_text("{}")
+    caplog.set_level(logging.WARNING, "seglog.broker")
+    with open_broker(path) as broker:
+        assert broker.offsets.all() == {}
+    assert ("where 2 groups of the store stood is not known" in caplog.text) is is_served
 
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
