@@ -36,6 +36,14 @@ class JavaBroker:
         """Sends a request that we have no type for."""
         return self.ask_wire(WireRequest(code, ext, body))
 
+    def restart_name_server(self, away_ms: int) -> None:
+        """Ends the name server, and starts another one at its port, which knows no topic at first.
+
+        Args:
+            away_ms: How long there is none.
+        """
+        self._question({"op": "nameServerRestart", "timeoutMs": away_ms})
+
     def join(self, name: str, group: str, topic: str, *, is_in_order: bool, broadcasts: bool = False) -> str:
         """Has a consumer of RocketMQ's own client join a group; returns its client id.
 

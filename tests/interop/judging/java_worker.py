@@ -106,7 +106,7 @@ class JavaWorker:
         self._tell("leave", name)
 
     def send(self, name: str, topic: str, queue_count: int, pause_ms: int = 2) -> None:
-        """Begins to send to the queues of a topic in turn."""
+        """Begins to send to the queues of a topic in turn; of 0 queues the producer chooses one."""
         self.sent[name] = []
         self._tell("send", name, topic, str(queue_count), str(pause_ms))
 

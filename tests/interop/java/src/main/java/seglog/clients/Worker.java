@@ -32,7 +32,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  * join NAME GROUP TOPIC KIND     a consumer, CLUSTERING, ORDERLY, BROADCASTING or LITE
  * look NAME TOPIC                which queues it has
  * leave NAME                     it ends
- * send NAME TOPIC QUEUES PAUSE   sends until it is hushed, a message to each queue in turn
+ * send NAME TOPIC QUEUES PAUSE   sends until it is hushed, a message to each queue in turn; of 0 queues
+ *                                the producer chooses one
  * hush NAME                      no further message; answered when the last one is acknowledged
  * </pre>
  */
@@ -262,7 +263,10 @@ public final class Worker {
       Message message = new Message(topic, body.getBytes(UTF_8));
       while (true) {
         try {
-          SendResult sent = producer.send(message, Site.queue(topic, number % queues));
+          SendResult sent =
+              queues == 0
+                  ? producer.send(message)
+                  : producer.send(message, Site.queue(topic, number % queues));
           if (sent.getSendStatus() == SendStatus.SEND_OK) {
             say(
                 Map.of(

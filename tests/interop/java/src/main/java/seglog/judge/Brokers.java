@@ -2,7 +2,7 @@ package seglog.judge;
 
 /**
  * The one broker that this process may run: {@code brokerStart} starts it, {@code brokerAsk} asks it
- * through a connection, {@code memberStart, memberLook, memberStop, admin} have clients of RocketMQ use
+ * through a connection, {@code nameServerRestart} has its name server start again, {@code memberStart, memberLook, memberStop, admin} have clients of RocketMQ use
  * it, {@code brokerStop} shuts it down and {@code brokerHalt} ends the process as a
  * crash would.
  */
@@ -16,6 +16,7 @@ final class Brokers {
     switch (request.op) {
       case "brokerStart" -> start(request, answers);
       case "brokerAsk" -> theBroker().ask(request, answers);
+      case "nameServerRestart" -> theBroker().restartNameServer(request.timeoutMs);
       case "memberStart" -> theBroker().members.start(request, answers);
       case "memberLook" -> theBroker().members.look(request, answers);
       case "memberStop" -> theBroker().members.stop(request);

@@ -24,6 +24,7 @@ final class Commands {
       case "trylock" -> tryLock(request, answers);
       case "brokerStart",
           "brokerAsk",
+          "nameServerRestart",
           "brokerStop",
           "brokerHalt",
           "memberStart",

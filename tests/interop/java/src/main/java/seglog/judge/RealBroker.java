@@ -29,7 +29,7 @@ final class RealBroker implements AutoCloseable {
   private final BrokerController controller;
   private final Map<String, NettyRemotingClient> clients = new HashMap<>();
 
-  private final NamesrvController nameServer;
+  private NamesrvController nameServer;
 
   /** RocketMQ's own clients; they find the broker through the name server. */
   final Members members;
@@ -97,6 +97,17 @@ final class RealBroker implements AutoCloseable {
     }
     nameServer.start();
     return nameServer;
+  }
+
+  /**
+   * Ends the name server, and starts another one at its port after a time. That one knows no topic
+   * before a broker registers.
+   */
+  void restartNameServer(long awayMs) throws Exception {
+    int port = nameServerPort();
+    nameServer.shutdown();
+    Thread.sleep(awayMs);
+    nameServer = startNameServer(port);
   }
 
   /** Where the name server listens; 0 without one. */

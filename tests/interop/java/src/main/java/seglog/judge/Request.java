@@ -44,7 +44,10 @@ final class Request {
   /** brokerAsk: which of the clients asks; each has a connection of its own. member...: which member. */
   String client = "";
 
-  /** brokerAsk: the request's code, ext fields, body as base64, and how long to wait at most. */
+  /**
+   * brokerAsk: the request's code, ext fields, body as base64, and how long to wait at most;
+   * nameServerRestart: how long there is none.
+   */
   int code;
 
   Map<String, String> ext = Map.of();
