@@ -125,9 +125,9 @@ class Listener(Closing):
                 broker = cls(host, port, insecure=insecure)
                 try:
                     return broker, cls(host, broker.port - VIP_DISTANCE, insecure=insecure)
-                except CannotListenError:
+                except BaseException as error:
                     tried.append(broker)
-                    if port or len(tried) == _TRIES:
+                    if port or len(tried) == _TRIES or not isinstance(error, CannotListenError):
                         raise
         finally:
             for each in tried:

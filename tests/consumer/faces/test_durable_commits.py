@@ -42,9 +42,9 @@ def open_store(root: Path, durability: Durability = Durability.SYNC) -> Broker:
     return Broker.open(root, small=True, durability=durability)
 
 
-def fill(broker: Broker, topic: str = "T") -> None:
+def fill(broker: Broker, topic: str = "T", count: int = COUNT) -> None:
     with Producer(broker) as producer:
-        for number in range(COUNT):
+        for number in range(count):
             producer.send(topic, b"%d" % number, queue_id=0)
 
 
@@ -109,7 +109,7 @@ def test_those_that_wait_at_once_are_written_together(tmp_path):
     groups, rounds = 8, scaled(40, 200)
     with open_store(tmp_path / "s") as broker:
         for number in range(groups):
-            fill(broker, f"T{number}")
+            fill(broker, f"T{number}", rounds)
         ready = threading.Barrier(groups)
 
         def work(number: int) -> None:

@@ -125,7 +125,7 @@ final class StoreDump {
     MessageExt message = null;
     try {
       message = messageAt(unit.getPos(), unit.getSize());
-    } catch (RuntimeException error) {
+    } catch (RuntimeException | OutOfMemoryError error) { // a damaged length may be one of 2 GiB
       line.put("decodeError", error.toString());
     }
     if (message == null || message.getTopic() == null) {
