@@ -1,9 +1,10 @@
 """``python -m perf.bench_broker_puts``: sends through the embedded broker beside puts into the bare store.
 
 Both get the same messages, bodies and properties as a producer encodes them, on one thread, each into a new
-store of its own; they take turns within a round, and the share is formed within a round. A send is a request
-that is made and goes through a local link to the broker's handler; a put is the call that the handler ends
-in. Rates are of time that goes by, shares of the CPU time of the sending thread: others use the machine too.
+store of its own; they take turns within a round, and the share is formed within a round. A send is a
+request that is made and goes through a local link to the broker's handler, with which ``Producer.send``
+ends; a put is the call that the handler ends in. Rates are of time that goes by, shares of the CPU time of
+the sending thread: others use the machine too.
 ``SEGLOG_KERNEL=python`` measures both without native kernels.
 """
 
@@ -145,11 +146,14 @@ def main(arguments: Sequence[str]) -> None:
     lines = [
         f"{options.count:,} messages, {options.rounds} rounds; medians (lowest–highest). Wanted are 70 %.",
         "",
-        "| body | messages a call | bare store, messages/s | broker, messages/s | share |",
+        "A send is a request that is ready, given to a link: it is what a broker adds to a put.",
+        "Applications call `Producer.send`: *seglog, in process* in [RESULTS-client.md](RESULTS-client.md).",
+        "",
+        "| body | messages a call | bare store, messages/s | requests to the broker, messages/s | share |",
         "| --- | --- | --- | --- | --- |",
         *rows,
     ]
-    page.say("Sends through the broker", lines)
+    page.say("What a broker adds to a put", lines)
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -11,6 +11,7 @@ from perf.figures.spread import Spread, figures, ratios
 from perf.plan.budget import Budget
 from perf.plan.cases import CASE, CASES, Case, Workload
 from perf.plan.columns import COLUMNS
+from perf.workloads.reads import RANDOM_PLACES
 
 _ROCKETMQ: Final = "rocketmq"
 _OURS: Final = ("native", "python", "other")
@@ -63,7 +64,8 @@ def _how(results: Results) -> Iterator[str]:
     )
     yield ""
     yield (
-        " ".join(["**Samples.**", *(_times(Budget(*each)) for each in budgets)])
+        "**Samples.** "
+        + (_times([Budget(*each) for each in budgets]) if budgets else "")
         + " Java processes (G1, 1–2 GiB of heap) stay for all rounds of a case, and have loaded their "
         "classes before a reopen is timed. Before each sample of a writer the harness touches as much "
         "memory as the sample and its warm-up may fill, and gives it back, so that no page cache "
@@ -74,23 +76,28 @@ def _how(results: Results) -> Iterator[str]:
         "**Rows.** What README shows is "
         + ", ".join(f"*{case.title}*" for case in CASES if case.is_loop)
         + ": `for message in store.get(...)` and `message.body`. *Views* hand out memory of the log that "
-        "was not read yet; *bytes copied* is all of a pull in one piece."
+        "was not read yet; *bytes copied* is all of a pull in one piece. Everything that is read is in the "
+        f"page cache; *one anywhere* is one of {RANDOM_PLACES:,} places in turn, 18 MiB of messages."
     )
-    if any(not run.sample_s for run in results.runs.values()):
-        yield ""
-        yield (
-            "Rows without a commit were measured by an earlier harness: samples of 0.8 s, Java warmed 4 s, "
-            "contestants that do not flush were not flushed, and memory of 1 or 2 GiB touched before."
-        )
 
 
-def _times(budget: Budget) -> str:
+def _times(budgets: Sequence[Budget]) -> str:
+    seconds = _range([budget.seconds for budget in budgets])
+    filled_mib = _range([budget.max_stored_bytes >> 20 for budget in budgets])
+    warm_up, of_java, first = (
+        _range([getattr(budget, name) for budget in budgets])
+        for name in ("warm_up_seconds", "jvm_warm_up_seconds", "first_warm_up_seconds")
+    )
     return (
-        f"A sample of reads or writes is {budget.seconds:g} s, or what fills "
-        f"{budget.max_stored_bytes >> 20:,} MiB of our log, after a warm-up of {budget.warm_up_seconds:g} s; "
-        f"of Java after {budget.jvm_warm_up_seconds:g} s, and before its first one after "
-        f"{budget.first_warm_up_seconds:g} s more of the same work into other logs."
+        f"A sample of reads or writes is {seconds} s, or what fills {filled_mib} MiB of our log, after a "
+        f"warm-up of {warm_up} s; of Java after {of_java} s, and before its first one after {first} s more "
+        "of the same work into other logs."
     )
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,g}" if low == high else f"{low:,g} to {high:,g}"
 
 
 def _aims(results: Results) -> Iterator[str]:

@@ -16,7 +16,7 @@ from perf.workloads.writes import fill
 
 _READS_BETWEEN_LOOKS = 128
 """How many reads go by before the time is looked at."""
-_RANDOM_PLACES = 1 << 14
+RANDOM_PLACES = 1 << 14
 
 
 def read(log: Log, case: Case, budget: Budget) -> Sample:
@@ -38,9 +38,7 @@ def read_for(log: Log, case: Case, seconds: float) -> int:
     some = log.view_some if case.is_view else copying
     count = 1 if case.workload is Workload.RANDOM else PULL_COUNT
     places = cycle(_random_places(log) if case.workload is Workload.RANDOM else _places_in_turn(log, case))
-    turns = [
-        list(islice(places, _READS_BETWEEN_LOOKS)) for _ in range(_RANDOM_PLACES // _READS_BETWEEN_LOOKS)
-    ]
+    turns = [list(islice(places, _READS_BETWEEN_LOOKS)) for _ in range(RANDOM_PLACES // _READS_BETWEEN_LOOKS)]
     wanted = count * _READS_BETWEEN_LOOKS
     done = 0
     end = time.perf_counter() + seconds
@@ -56,7 +54,7 @@ def read_for(log: Log, case: Case, seconds: float) -> int:
 
 def _random_places(log: Log) -> Iterator[tuple[int, int]]:
     anywhere, total = random.Random(1).random, log.count(0)
-    return ((0, int(anywhere() * total)) for _ in range(_RANDOM_PLACES))
+    return ((0, int(anywhere() * total)) for _ in range(RANDOM_PLACES))
 
 
 def _places_in_turn(log: Log, case: Case) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ import math
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -456,14 +456,9 @@ class Broker(Closing):
         self._liveness_duties.stop()
         self._answering.close()
         self._state.stop()
-        try:
+        with closing(self.store), closing(self._state.offsets):
             self.persist()
             self._state.offsets.tidy()
-        finally:
-            try:
-                self._state.offsets.close()
-            finally:
-                self.store.close()
 
     @property
     def held_count(self) -> int:

@@ -139,16 +139,13 @@ def test_times_that_show_nothing_are_refused(wrong, capsys):
     assert "--sample-s must be 1 or more" in capsys.readouterr().err
 
 
-def test_each_row_says_of_which_commit_it_is_and_older_rows_how_they_were_measured():
+def test_each_row_says_of_which_commit_it_is():
     results = Results({"native": "seglog native", "rocketmq": "RocketMQ"})
     results.put("put-128", run_of(ROUNDS))
-    shown = to_markdown(results)
-    assert "earlier harness" not in shown
-    results.put("put-1024", replace(run_of(ROUNDS), commit="", sample_s=0.0))
+    results.put("put-1024", replace(run_of(ROUNDS), commit=""))
     shown = to_markdown(results)
     rows = [line for line in shown.splitlines() if line.startswith("| put, ") and "k messages/s" in line]
     assert [row.split(" | ")[-1] for row in rows[-2:]] == ["abc1234, 2026-01-01 |", "2026-01-01 |"]
-    assert "Rows without a commit were measured by an earlier harness" in shown
 
 
 def test_commit_of_a_checkout_is_marked_once_its_code_is_changed(tmp_path):
