@@ -76,7 +76,7 @@ def _is_agreed(path: Path, trial: str) -> bool:
     """Asks for the store's name; where it is not given, what was repaired for the trial is named."""
     name, is_given = path.resolve().name, False
     try:
-        is_given = is_typed(f"type {name} to repair it", name)
+        is_given = is_typed(f'type "{name}" to repair it', name)
     finally:
         if not is_given:
             render.say("nothing was changed" + (f"; {_kept_branch(path, trial)}" if trial else ""))

@@ -103,7 +103,7 @@ def command(
 
 def _confirm(path: Path) -> None:
     name = path.absolute().name
-    if not is_typed(f"There is no way back. Type the store's name ({name}) to erase", name):
+    if not is_typed(f'There is no way back. Type the store\'s name, "{name}", to erase', name):
         raise InvalidArgumentError("nothing was erased: that is not the store's name")
 
 

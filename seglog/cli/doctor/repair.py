@@ -6,6 +6,7 @@ gave ``--yes``. All bytes that the repair overwrites are written to an undo pack
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -30,12 +31,13 @@ from seglog.text import shell_line
 _BEFORE_OTHERS: Final = frozenset({"hole", "segment", "tail-lost"})
 """Actions on a stretch of the log after which RocketMQ, after a crash, may serve nothing."""
 _MAX_LOST_SHOWN: Final = 12
-_MAX_CHANGES_SHOWN: Final = 20
+_WHAT: Final = {CREATED: "new", REMOVED: "removed", CHANGED: "changed", MOVED: "moved"}
 
 
 @click.command
 @options.store
 @options.file_sizes
+@click.option("-v", "--verbose", "is_long", is_flag=True, help="Show each file that is written, and where.")
 @changing.asking
 @options.as_json
 def command(
@@ -43,6 +45,7 @@ def command(
     path: Path,
     is_applied: bool,
     is_sure: bool,
+    is_long: bool,
     given: FileSizes,
     as_json: bool,
 ) -> None:
@@ -60,18 +63,18 @@ def command(
       6  something is left that no repair puts right
     """  # noqa: D301 - click takes the character itself
     if is_applied:
-        ending = _apply(path, given, is_sure=is_sure, as_json=as_json)
+        ending = _apply(path, given, is_sure=is_sure, is_long=is_long, as_json=as_json)
     else:
-        ending = _show_plan(path, given, as_json=as_json)
+        ending = _show_plan(path, given, is_long=is_long, as_json=as_json)
     raise click.exceptions.Exit(ending)
 
 
-def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
+def _show_plan(path: Path, given: FileSizes, *, is_long: bool, as_json: bool) -> Ending:
     """Prints what a repair would do; returns the ending of a check of the unrepaired store, or LEFT."""
     plan = dry_run(path, given)
     report = check_store(path, follow=options.followed(path))
     wrong = judge(plan, report)
-    _tell_plan(plan, is_sound=not wrong, as_json=as_json)
+    _tell_plan(plan, is_sound=not wrong, is_long=is_long, as_json=as_json)
     helps = plan.first or plan.actions
     ending = ending_of_check(report)
     is_left = any(finding.severity is not Severity.NOTE for finding in plan.left)
@@ -80,7 +83,7 @@ def _show_plan(path: Path, given: FileSizes, *, as_json: bool) -> Ending:
     return Ending.LOSS if plan.lost and ending is Ending.FINDINGS else ending
 
 
-def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> Ending:
+def _apply(path: Path, given: FileSizes, *, is_sure: bool, is_long: bool, as_json: bool) -> Ending:
     """Repairs a store if the user agrees; returns whether findings are left."""
     shown: list[Plan] = []
     before = check_store(path, follow=options.followed(path))
@@ -91,9 +94,9 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> End
         if is_sure:  # the repair runs before anything is printed, because the reader of a pipe may be gone
             return True
         try:
-            show_plan(plan, is_sound=False)
+            show_plan(plan, is_sound=False, is_long=is_long)
             name = path.resolve().name
-            return is_typed(f"type {name} to do this", name)
+            return is_typed(f'type "{name}" to do this', name)
         except BrokenPipeError:
             render.say("nothing was changed: the plan could not be printed; --yes asks nothing", err=True)
             raise
@@ -109,9 +112,9 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, as_json: bool) -> End
         _emit(plan, pack)
     else:
         if not is_done:
-            show_plan(plan, is_sound=not wrong)
+            show_plan(plan, is_sound=not wrong, is_long=is_long)
         elif is_sure:
-            show_plan(shown[0], is_sound=False, with_left=False)
+            show_plan(shown[0], is_sound=False, with_left=False, is_long=is_long)
         show_done(plan, pack, path)
     return Ending.LEFT if wrong else Ending.CLEAN
 
@@ -131,12 +134,12 @@ def dry_run(path: Path, sizes: FileSizes) -> Plan:
     return plan_repair(files, path, SystemClock(), sizes)
 
 
-def _tell_plan(plan: Plan, *, is_sound: bool, as_json: bool) -> None:
+def _tell_plan(plan: Plan, *, is_sound: bool, is_long: bool, as_json: bool) -> None:
     is_needed = bool(plan.first or plan.changes)
     if as_json:
         _emit(plan, None)
     else:
-        show_plan(plan, is_sound=is_sound)
+        show_plan(plan, is_sound=is_sound, is_long=is_long)
         if is_needed:
             render.say()
     changing.end_preview(as_json=as_json, is_needed=is_needed, asks=True)
@@ -192,24 +195,28 @@ def _emit(plan: Plan, pack: UndoPack | None) -> None:
     )
 
 
-def show_plan(plan: Plan, *, is_sound: bool, with_left: bool = True) -> None:
-    """Prints a plan.
+def show_plan(plan: Plan, *, is_sound: bool, with_left: bool = True, is_long: bool = False) -> None:
+    """Prints a plan: what it comes to, its steps, and which folders it writes to.
 
     Args:
         plan: The plan.
         is_sound: Whether a check finds only notes; opening the store for writing then does the same as the
             repair.
         with_left: Whether to print the findings that the repair leaves.
+        is_long: Whether to print each file that is written, and where.
     """
     actions = [*plan.first, *plan.actions]
     if not actions:
         render.say("nothing to do" + (": no repair can put right what is left" if plan.left else ""))
     elif is_sound:
         render.say("nothing to do; when the store is next opened for writing, or with --apply:")
+    if plan.changes:
+        _show_sum(plan)
     for number, action in enumerate(actions, 1):
         _show_action(number, action)
     if plan.changes:
-        _show_changes(plan)
+        render.say()
+        (_show_files if is_long else _show_folders)(plan)
     if plan.left and with_left:
         _show_left(plan)
     if plan.is_rescanned:
@@ -251,19 +258,38 @@ def _show_action(number: int, action: Action) -> None:
         render.say(" " * 5, f"lost for good: {lost}, {shown}{more}")
 
 
-def _show_changes(plan: Plan) -> None:
-    render.say()
-    files = _files(plan)
-    rows = [_change_cells(plan, change) for change in files[:_MAX_CHANGES_SHOWN]]
+def _show_files(plan: Plan) -> None:
+    rows = [_change_cells(plan, change) for change in _files(plan)]
     render.table(("file", "what", "bytes", "from"), rows, numbers=("bytes",))
-    if len(files) > _MAX_CHANGES_SHOWN:
-        render.say(f"… and {render.count_text(len(files) - _MAX_CHANGES_SHOWN)} more; --json prints all")
+
+
+def _show_folders(plan: Plan) -> None:
+    kinds: dict[str, Counter[str]] = {}
+    sizes: Counter[str] = Counter()
+    for change in _files(plan):
+        top = change.path.relative_to(plan.root).parts[0]
+        kinds.setdefault(top, Counter())[_WHAT[change.kind]] += 1
+        sizes[top] += change.changed_bytes
+    rows = [
+        (
+            render.printable(top),
+            f"{sizes[top]:,}",
+            ", ".join(f"{count:,} {kind}" for kind, count in kinds[top].items()),
+        )
+        for top in kinds
+    ]
+    render.table(("where", "bytes", "files"), rows, numbers=("bytes",))
+
+
+def _show_sum(plan: Plan) -> None:
+    files = _files(plan)
     saved = render.count_text(plan.saved, "message")
     # Before the stopped repair is taken back no check sees the store that the plan is for.
     most = "up to " if plan.first and plan.rescued is None else ""
     render.say(
-        f"{render.count_text(len(files), 'file')}, {render.count_text(plan.changed_bytes, 'byte')} to write;"
-        f" {most}{saved} saved{_lost_text(plan)}"
+        f"{most}{saved} saved{_lost_text(plan)};"
+        f" {render.count_text(plan.changed_bytes, 'byte')} in {render.count_text(len(files), 'file')}"
+        " to write"
     )
     if plan.doubt.is_at_end:
         render.say("new messages may get queue offsets that lost ones had: no queue says how far they went")
@@ -279,7 +305,7 @@ def _change_cells(plan: Plan, change: Change) -> tuple[str, str, str, str]:
     name = render.printable(change.path.relative_to(plan.root).as_posix())
     if change.kind == MOVED and change.target is not None:
         return name, f"moved to {change.target.relative_to(plan.root).as_posix()}", "0", ""
-    what = {CREATED: "new", REMOVED: "removed", CHANGED: "changed"}[change.kind]
+    what = _WHAT[change.kind]
     if change.kind == CHANGED and change.old_bytes != change.new_bytes:
         what += f", {change.old_bytes:,} to {change.new_bytes:,} long"
     starts = [f"+{position}" for position, _size in change.stretches[:3]]

@@ -29,8 +29,13 @@ from seglog.storage.findings import counts_text
 def command(*, path: Path, html_file: Path, force: bool, as_json: bool) -> None:
     """Check STORE, and draw it: findings, holes on a map of the log, writes over time, size, lag.
 
-    Ends as `check` does: with 0 if nothing was found but notes, else with 1.
-    """
+    \b
+    Exit codes, as those of `check`:
+      0  clean, or only notes
+      1  no message is lost; a repair, or what a finding says to do by hand, puts it right
+      5  messages are lost, or cannot be read
+      10 and above: an error; not all was seen
+    """  # noqa: D301 - click takes the character itself
     files = options.reading(path)
     with new_file_outside(files, html_file, replace=force, advice=options.EXISTS_ADVICE) as file:
         with render.progress("checking the log") as tell:

@@ -35,8 +35,11 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
     files = options.reading(path) if is_list else options.writing(path)
     check_store(path)
     if is_list:
-        for found in list_packs(files, path):
+        packs = list_packs(files, path)
+        for found in packs:
             _list_one(files, path, found, as_json=as_json)
+        if not packs and not as_json:
+            render.say("there is no repair that can be taken back")
         for name in other_names(files, path):
             if as_json:
                 render.emit({"kind": "other", "name": name})

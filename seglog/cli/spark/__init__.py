@@ -33,7 +33,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     summaries=COMMANDS,
     epilog="Several stores are brokers that one job looks at together. Without --master it runs on all cores"
     " of this machine; `spark-submit .../seglog/cli/spark/__main__.py audit STORE` is the same on a cluster."
-    " Exit codes: 0 nothing found but notes, 1 findings, 2 wrong usage, 3 and above it could not be done.",
+    " Exit codes: 0 nothing found but notes, 1 findings, 5 messages that are lost or cannot be read, 2 wrong"
+    " usage; 3, and 10 and above, an error: it could not be done.",
 )
 def command() -> None:
     """Jobs over whole stores on Apache Spark; need a JDK 17 or newer and `pip install 'seglog[spark]'`."""

@@ -60,6 +60,7 @@ _INSTEAD: Final = (
     ("offsets reset", "'--to'", "--to takes a queue offset; --start and --end go to the ends of the queue"),
 )
 """Hints for wrong arguments: the end of the command's name, words of the usage error, and the hint."""
+_PREVIEWS: Final = ("--dry-run", "--dryrun", "--dry", "--preview")
 _BEFORE: Final = ("--wide", "--color", "--no-pager")
 
 
@@ -72,8 +73,14 @@ def _report_usage(error: click.ClickException, *, as_json: bool) -> int:
             advice = f"{instead}; {advice}"
     if isinstance(error, click.NoSuchOption) and error.option_name in _BEFORE:
         advice = f"it stands before the command: `seglog {error.option_name} ...`"
+    if isinstance(error, click.NoSuchOption) and error.option_name in _PREVIEWS and _has_apply(context):
+        advice = f"without --apply it shows what it would do, and changes nothing; {advice}"
     _report("UsageError", text, advice, error.exit_code, as_json=as_json)
     return error.exit_code
+
+
+def _has_apply(context: click.Context | None) -> bool:
+    return context is not None and any("--apply" in each.opts for each in context.command.params)
 
 
 def _report(kind: str, text: str, advice: str, exit_code: int, *, as_json: bool) -> None:

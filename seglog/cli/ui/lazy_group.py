@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from keyword import iskeyword
+from typing import Final
 
 import click
 from typing_extensions import override
+
+_MOST_SUMMARY_CHARACTERS: Final = 300
 
 
 class CommandGroup(click.Group):
@@ -25,6 +28,18 @@ class CommandGroup(click.Group):
                 raise
             text = f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, meant))}?"
             raise click.UsageError(text, ctx) from error  # click's own text differs between its releases
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands with their first sentences, which click cuts at 45 characters."""
+        rows: list[tuple[str, str]] = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(_MOST_SUMMARY_CHARACTERS)))
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
     def _meant(self, ctx: click.Context, name: str) -> list[str]:
         """Returns the commands of this group's subgroups with this name; else commands with similar names."""

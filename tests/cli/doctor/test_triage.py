@@ -214,4 +214,4 @@ def test_what_a_crash_would_cost_counts_as_saved_by_a_repair(seglog: Seglog, tmp
     root = golden.extract("d-zeropage-first", tmp_path)
     verdict = verdict_on(check_store(root))
     assert (verdict.start.start, verdict.start.cut_messages, verdict.saved) == (Start.YES, 352, 352)
-    assert "; 352 messages saved, 10 lost for good" in seglog("repair", root).stdout
+    assert "352 messages saved, 10 lost for good; " in seglog("repair", root).stdout

@@ -107,7 +107,8 @@ def test_folders_that_are_no_number_are_no_packs(seglog: Seglog, store):
         (store / "seglog/undo" / name).mkdir(parents=True)
         (store / "seglog/undo" / name / "journal").write_bytes(b"no")
     assert {line.partition(" is ")[2] for line in seglog("undo", "--list", store).stdout.splitlines()} == {
-        "no undo pack: no command uses or removes it; remove it yourself"
+        "no repair that can be taken back",
+        "no undo pack: no command uses or removes it; remove it yourself",
     }
     assert plan_repair(FILES, store, new_clock()).first == []
 

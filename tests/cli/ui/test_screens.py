@@ -90,3 +90,21 @@ def test_an_option_of_all_commands_that_stands_behind_one_is_explained(option, s
     done = seglog_process("check", option, "x")
     assert done.exit_code == 2
     assert f"it stands before the command: `seglog {option}" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["repair", "skip", "retention plan"])
+@pytest.mark.parametrize("option", ["--dry-run", "--preview"])
+def test_who_asks_for_a_preview_is_told_where_there_is_one(command, option, seglog: Seglog):
+    told = seglog(*command.split(), option, "x")
+    assert told.exit_code == 2
+    has_apply = "--apply" in seglog(*command.split(), "--help").stdout
+    assert ("without --apply it shows what it would do, and changes nothing" in told.stderr) is has_apply
+    assert has_apply is (command != "retention plan")
+
+
+@pytest.mark.parametrize("group", ["offsets", "dlq", "retention", "tx", "branch", "topic", "group"])
+def test_a_list_of_commands_has_whole_sentences(group, seglog: Seglog):
+    shown = seglog(*group.split(), "--help").stdout
+    commands = shown.partition("\nCommands:\n")[2]
+    assert commands
+    assert "..." not in commands
