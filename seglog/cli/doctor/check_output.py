@@ -127,7 +127,7 @@ def _recovery_facts(walk: RecoveryWalk | None, log_files: int) -> dict[str, str]
         return {}
     files = f"{walk.files:,} of {render.count_text(log_files, 'file')}"
     since = f", stored since {render.time_text(walk.since_ms)}" if walk.since_ms else ""
-    return {"recovery": f"RocketMQ reads {files}, {render.size_text(walk.size_bytes)}{since}"}
+    return {"start": f"RocketMQ reads {files}, {render.size_text(walk.size_bytes)}{since}"}
 
 
 def _state_text(report: CheckReport) -> str:

@@ -90,7 +90,19 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     elif rebuilt:
         rebuilt[0] = replace(rebuilt[0], lost=lost)
     told += [*rebuilt, *_of_copies(found)]
-    return told + actions
+    told += actions
+    end = next((at for at, action in enumerate(told) if action.kind == "close"), len(told))
+    return [*told[:end], *_of_spares(found, after), *told[end:]]
+
+
+def _of_spares(found: Survey, after: Survey) -> Iterator[Action]:
+    """Yields an action for the files behind the log's end, which recovery removed; it names the first."""
+    left = {file.first_offset for file in after.log_files}
+    spare = [file for file in found.log_files if file.first_offset not in left]
+    if spare:
+        name = f"{COMMIT_LOG}/{segment_file_name(spare[0].first_offset)}"
+        size_bytes = sum(file.size_bytes for file in spare)
+        yield Action("spare", name, size_bytes=size_bytes, detail=count_text(len(spare), "file"))
 
 
 def _compaction_is_behind(found: Survey) -> bool:

@@ -34,7 +34,7 @@ def test_a_clean_store_ends_with_0_and_leaves_nothing_behind(seglog: Seglog, tmp
     root = golden.extract("tx", tmp_path)
     shown = seglog("check", root)
     assert (shown.exit_code, shown.stderr) == (0, "")
-    assert "result    clean" in shown.stdout
+    assert "result   clean" in shown.stdout
     assert "half-pending consumequeue/RMQ_SYS_TRANS_HALF_TOPIC/0, 12 messages" in shown.stdout
     assert list((tmp_path / "state").rglob("*.jsonl")) == []
 

@@ -168,7 +168,7 @@ def test_what_rocketmqs_recovery_reads_is_stated(seglog: Seglog, tmp_path, name,
     reads = check["verdict"]["recoveryReads"]
     assert (reads["fromPhyOffset"], reads["files"]) == (first, files)
     assert reads["bytes"] == check["maxPhyOffset"] - first
-    assert f"recovery  RocketMQ reads {files} of " in seglog("check", root).stdout
+    assert f"start    RocketMQ reads {files} of " in seglog("check", root).stdout
 
 
 @pytest.mark.parametrize(
