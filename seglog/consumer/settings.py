@@ -105,7 +105,7 @@ class ConsumerSettings:
         pull_count: Messages of one pull at most.
         pull_bytes: Bytes of one pull, at most but for its first message; a broker of RocketMQ ignores it.
         suspend_ms: How long a queue waits after a failure, where its messages are consumed in order.
-        max_reconsume_times: After how many further attempts a message is given up: it goes to the group's
+        max_reconsume_times: The number of further attempts after which a message goes to the group's
             dead letters. ``FOR_EVER`` is never in order, and the broker's number of the group else.
         batch_size: Messages that the listener is given at a time, at most. Above 1 it is given a tuple of
             them, even where that holds one.

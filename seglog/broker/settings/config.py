@@ -77,7 +77,7 @@ class BrokerConfig:
             them: what no group reads counts as needed until it is old.
         disk_refuse_percent: On a disk that is fuller, sends are refused, until ``disk_force_percent`` is
             reached again.
-        compatible_with: Release of RocketMQ that the broker does as, where they differ.
+        compatible_with: The release of RocketMQ whose behaviour the broker has, where releases differ.
     """
 
     cluster_name: str = "DefaultCluster"

@@ -91,7 +91,7 @@ def lag(*, path: Path, group: str | None, as_json: bool) -> None:
 @click.option("--to", type=int, help="Queue offset to go on with.")
 @click.option("--at", metavar="TIME", help="Go on with what was stored from then on.")
 @click.option("--start", is_flag=True, help="Go on with the first message that is there.")
-@click.option("--end", is_flag=True, help="Go on behind the last message.")
+@click.option("--end", is_flag=True, help="Move to the end, after the last message.")
 @changing.changing
 @options.as_json
 def reset_(

@@ -39,7 +39,7 @@ def local(*, path: Path, folder: Path | None, as_json: bool) -> None:
         if not files.is_dir(folder):
             raise NotFoundError(
                 f"{folder} is no folder with offsets of clients",
-                help="type the folder behind STORE: rocketmq.client.localOffsetStoreDir of the client,"
+                help="type the folder after STORE: rocketmq.client.localOffsetStoreDir of the client,"
                 f" or {_FOLDER} of the user that it runs as",
             )
         found = list(read_local_offsets(files, folder))

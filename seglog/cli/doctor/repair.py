@@ -245,7 +245,7 @@ def _show_action(number: int, action: Action) -> None:
     if action.saved:
         count = render.count_text(action.saved, "message")
         render.say(
-            f"     keeps {count} behind it" if action.kind in _BEFORE_OTHERS else f"     saves {count}"
+            f"     keeps {count} after it" if action.kind in _BEFORE_OTHERS else f"     saves {count}"
         )
     if action.lost:
         shown = ", ".join(str(one) for one in action.lost[:_MAX_LOST_SHOWN])

@@ -83,7 +83,7 @@ _FEW_CONNECTIONS: Final = 1_000
     type=click.Choice(tuple(RELEASES)),
     default=BrokerConfig().compatible_with,
     show_default=True,
-    help="Release of RocketMQ that the broker does as, where they differ.",
+    help="The release of RocketMQ whose behaviour the broker has, where releases differ.",
 )
 @click.option(
     "--ready-fd", type=click.IntRange(3), metavar="N", help="Write the address to this descriptor when ready."

@@ -20,7 +20,7 @@ KINDS: Final[dict[str, str]] = {
     "hole": "fill a hole with tombstones",
     "tail-lost": "write tombstones for the lost end",
     "tail-cut": "cut a torn write and zero what is behind it",
-    "spare": "remove files of the log behind its end",
+    "spare": "remove files of the log after its end",
     "segment": "make a commit-log file",
     "name": "give a file of the log its name",
     "length": "give a file its length",

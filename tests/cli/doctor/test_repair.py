@@ -29,7 +29,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(seglog: Seglog, hole
     assert (
         "  1. fill a hole with tombstones: commitlog/00000000000000000000 +29912, 7,897 bytes" in shown.stdout
     )
-    assert "keeps 352 messages behind it" in shown.stdout
+    assert "keeps 352 messages after it" in shown.stdout
     assert "lost for good: 10 messages, TopicA/1 3, TopicA/2 3" in shown.stdout
     assert "consumequeue/TopicB/1/00000000000000000000" not in shown.stdout
     assert "consumequeue/TopicB/1/00000000000000000000" in seglog("repair", "-v", hole).stdout
