@@ -71,12 +71,14 @@ class TailFacts:
         files_end: End of its last file.
         segment_size_bytes: Length of a file.
         is_record: Returns whether a whole record starts at a physical offset.
+        replaced: Stretches before the end that had other records, by the units that lead there.
     """
 
     end_phy_offset: int
     files_end: int
     segment_size_bytes: int
     is_record: Callable[[int], bool]
+    replaced: tuple[range, ...] = ()
 
 
 class _Claim(NamedTuple):
@@ -155,6 +157,9 @@ def _believable(
         after: End of the record before them.
         facts: The log.
     """
+    # Units that lead to messages of a replaced file come before those of the lost end.
+    old = [unit for unit in known if any(unit.phy_offset in stretch for stretch in facts.replaced)]
+    known, used = known[len(old) :], used[len(old) :]
     # A unit that leads below the end of the log, to bytes of other records, shows that the units are old.
     if any(
         is_used and 0 <= unit.phy_offset < facts.end_phy_offset
@@ -291,12 +296,14 @@ def take_up(
 
 def _extend(state: QueueState, first: int, units: list[tuple[int, ...]]) -> None:
     if not len(state.units):
-        state.first_slot = state.min_offset = first
+        state.min_offset = first
+        state.first_slot = min([first, *(gap.offsets.start for gap in state.gaps)])
     # The minimum of an empty queue is its end, which is the offset of the first of these units: it stays
     # right.
     state.behind = state.behind[first - state.behind_slot + len(units) :]
     state.behind_slot = first + len(units)
-    state.units = np.concatenate([state.units, np.array(units, CQ_UNIT.dtype)], dtype=CQ_UNIT.dtype)
+    left_out = np.zeros(first - state.max_offset, CQ_UNIT.dtype)
+    state.units = np.concatenate([state.units, left_out, np.array(units, CQ_UNIT.dtype)], dtype=CQ_UNIT.dtype)
     state.agrees = False
 
 
