@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from seglog.storage.directory import LogReader, no_queue_length
 from seglog.storage.directory.log_gone import log_gone
@@ -27,6 +28,7 @@ from seglog.storage.scan.file_findings import (
     queue_file_findings,
     tombstone_findings,
 )
+from seglog.storage.scan.foreign_queues import stray_queues, unknown_queues, was_longer, with_strays
 from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import standing_losses
@@ -90,6 +92,7 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     replaced = find_replaced(store, queues, log.holes, end, files)
     lost = lost_in_holes(log.holes, queues.plain, queues.batch)
     lost_tail = _take_up_lost(store, log, queues, replaced, files)
+    strays = stray_queues(store, queues, files)
     extent = max(0, store.log_start(end)), end
     standing = standing_losses(files, root, segment, extent, log.holes)
     findings = [
@@ -115,6 +118,7 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     for batch in queues.batch.values():
         batch.findings += batch_behind_findings(batch, end, geometry.batch_file_size_bytes)
         findings += batch.findings
+    findings = with_strays(findings, strays)
     with_files = [*store.queue_files.values(), *store.batch_files.values()]
     if not store.log_files and (gone := log_gone(files, root, with_files)):
         findings = gone + [one for one in findings if one.code != "queue-beyond-log"]
@@ -148,6 +152,9 @@ def _take_up_lost(
             segment,
             RecordsBehind(reader, log.end_phy_offset, segment).has_record,
             tuple(replaced.marks),
+            replaced.foreign,
+            unknown_queues(store, queues, files),
+            partial(was_longer, store, log.tail, log.newest_ms, log.end_phy_offset, files),
         )
         lost = find_lost_tail(queues.plain, queues.batch, facts)
     last_ms = max(1, log.last_ms)

@@ -7,6 +7,7 @@ queues, one after the other. :mod:`seglog.storage.overlay.replaced_files` has th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -54,12 +55,15 @@ class ReplacedLog:
         findings: One for each of these files.
         marks: For each of them a stretch of the log in which there were messages that nothing counts. At its
             start no record begins now, if there is such a place: a record there shows that the file is back.
+        foreign: Queues of another store: most of their units that lead into the log, but not into such a
+            file, lead to no record of the queue.
         closing: Records behind the end of the log, one for each queue whose last messages were in such a
             file: their tombstones keep the queue offsets from being given again.
     """
 
     findings: list[Finding]
     marks: list[range]
+    foreign: frozenset[Key] = frozenset()
     closing: list[LostRecord] = field(default_factory=list)
 
 
@@ -79,10 +83,11 @@ def find_replaced(
     log = range(max(0, store.log_start(end_phy_offset)), end_phy_offset)
     states: list[QueueState | BatchQueueState] = [*queues.plain.values(), *queues.batch.values()]
     claims: list[Claims] = []
+    right: dict[int, int] = {}
     for number, state in enumerate(states):
         queue = _files_of(store, state)
         if queue is not None and (not state.agrees or _has_front(queue, state)):
-            of_queue = _claims(store, files, queue, state, log, number)
+            of_queue, right[number] = _claims(store, files, queue, state, log, number)
             claims.append(of_queue[_outside_holes(of_queue, holes)])
     together = np.concatenate([np.empty(0, CLAIM), *claims])
     if len(together):
@@ -99,9 +104,13 @@ def find_replaced(
         found = [*search.found(_Owners(reader, states), odd)]
         for one in found:
             _add_gaps(store, states, one.counted)
+        left = ~np.isin(together["phy_offset"] // segment, [one.phy_offset // segment for one in found])
+        wrong = Counter(together["queue"][left].tolist())
+        foreign = {number for number, count in wrong.items() if count > right[number]}
         return ReplacedLog(
             [_finding(reader, one, segment) for one in found],
             [range(_mark(reader, one), one.phy_offset + one.size_bytes) for one in found],
+            frozenset((states[number].topic, states[number].queue_id) for number in foreign),
         )
 
 
@@ -175,8 +184,12 @@ def _claims(
     state: QueueState | BatchQueueState,
     log: range,
     number: int,
-) -> Claims:
-    """Returns the units of a queue that lead into the log, but to no record of the queue."""
+) -> tuple[Claims, int]:
+    """Returns the units of a queue that lead into the log, but to no record of the queue.
+
+    Returns:
+        The units, and the number of those that are right.
+    """
     first, stored = _stored(store, files, queue, state)
     is_claim = (stored["phy_offset"] >= log.start) & (stored["phy_offset"] < log.stop)
     is_claim &= stored["size_bytes"] >= MIN_RECORD_BYTES
@@ -184,15 +197,15 @@ def _claims(
         is_claim &= is_message(stored)
         if state.held_from is not None:
             is_claim[: max(0, state.first_slot - first)] = False
-        at = np.flatnonzero(is_claim)
-        at = at[~_leads_as(state, first + at, stored[at])]
+        inside = np.flatnonzero(is_claim)
+        at = inside[~_leads_as(state, first + inside, stored[inside])]
         claims = np.zeros(len(at), CLAIM)
         claims["offset"], claims["count"] = first + at, 1
         claims["is_further"] = state.topic.startswith(LMQ_PREFIX)
     else:
         is_claim &= batch_in_use(stored)
-        at = np.flatnonzero(is_claim)
-        at = at[~_among(stored[at], state.units)]
+        inside = np.flatnonzero(is_claim)
+        at = inside[~_among(stored[inside], state.units)]
         claims = np.zeros(len(at), CLAIM)
         # A record of the same length, at the same place, that was stored at another time.
         claims["is_other"] = np.isin(stored["phy_offset"][at], state.units["phy_offset"])
@@ -200,7 +213,7 @@ def _claims(
     claims["queue"], claims["index"] = number, first + at
     claims["phy_offset"], claims["size_bytes"] = stored["phy_offset"][at], stored["size_bytes"][at]
     claims["is_free"] = _is_free(claims, *_messages(state))
-    return claims
+    return claims, len(inside) - len(at)
 
 
 def _among(units: Units, others: Units) -> npt.NDArray[np.bool_]:

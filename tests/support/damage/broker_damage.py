@@ -273,6 +273,14 @@ def foreign_unit(root: Path) -> None:
     poke(path, len(path.read_bytes().rstrip(b"\0")) // 20 * 20 + 20, units)
 
 
+def other_queue(root: Path) -> None:
+    """Adds a queue of a topic that nothing knows, whose units lead behind the log."""
+    folder = root / "consumequeue" / "Elsewhere" / "0"
+    folder.mkdir(parents=True)
+    units = b"".join(struct.pack(">qiq", (1 << 30) + 200 * number, 200, 0) for number in range(5))
+    (folder / f"{0:020d}").write_bytes(units.ljust(QUEUE_FILE_BYTES, b"\0"))
+
+
 STAGED = f"0{STAGED_SUFFIX}"
 OFFSETS = "config/consumerOffset.json"
 EXT = "consumequeue_ext/TopicX/1"
@@ -344,6 +352,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a unit behind the queue": (own, foreign_unit, {"queue-unit-stray"}),
     "a queue file that was made ahead": (own, next_queue_file, {"queue-file-empty"}),
     "a foreign file in a queue": (own, new(f"{QUEUE}/x"), {"queue-file-stray"}),
+    "a queue of another store": (own, other_queue, {"queue-stray"}),
     "a foreign file beside queues": (own, new("consumequeue/Topic0/x"), {"stray"}),
     "a queue file of a killed writer": (own, new(f"consumequeue/Topic0/{STAGED}"), {"leftover"}),
     "the index": (own, gone_folder("index"), {"index-missing"}),
