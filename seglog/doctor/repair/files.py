@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from seglog.doctor.plans.actions import Action, move_away
@@ -16,6 +16,7 @@ from seglog.storage.directory import (
     write_lengths,
 )
 from seglog.storage.files import Files, resize
+from seglog.storage.findings import Finding
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
@@ -67,6 +68,20 @@ def mend_files(files: Files, root: Path) -> Iterator[Action]:
     for entry in files.list_dir(root):
         if entry.name == CHECKPOINT_FILE and entry.size_bytes > CHECKPOINT_FILE_BYTES:
             yield _cut(files, root, CHECKPOINT_FILE, entry.size_bytes, CHECKPOINT_FILE_BYTES)
+
+
+def mend_strays(files: Files, root: Path, findings: Iterable[Finding]) -> Iterator[Action]:
+    """Moves the files of queues of another store away; yields the actions.
+
+    Args:
+        files: Access to the store.
+        root: The store directory.
+        findings: The findings about the store.
+    """
+    for finding in findings:
+        if finding.code == "queue-stray":
+            for entry in files.list_dir(root / finding.file):
+                yield move_away(files, root, f"{finding.file}/{entry.name}")
 
 
 def lengthen_log(files: Files, root: Path, segment_size_bytes: int) -> Iterator[Action]:

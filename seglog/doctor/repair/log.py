@@ -7,7 +7,7 @@ that RocketMQ would cut off after its next crash.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,10 +20,24 @@ from seglog.storage.compaction import Key, known_offsets
 from seglog.storage.directory import queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
-from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
+from seglog.storage.format.names import (
+    ABORT_FILE,
+    BATCH_CONSUME_QUEUE,
+    CHECKPOINT_FILE,
+    COMMIT_LOG,
+    segment_file_name,
+)
 from seglog.storage.format.queue import valid_batch_prefix, view_batch_units
 from seglog.storage.format.ranges import ranges_of
-from seglog.storage.overlay import UNIT, LostMessages, lost_in_gaps, lost_in_holes
+from seglog.storage.overlay import (
+    UNIT,
+    BatchQueueState,
+    LostMessages,
+    QueueState,
+    lost_in_gaps,
+    lost_in_holes,
+)
+from seglog.storage.overlay.queue_gaps import QueueGap
 from seglog.storage.recovery import recover
 from seglog.storage.small_files import remove_recovery_point
 from seglog.storage.survey import Survey, survey
@@ -73,12 +87,13 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     was_behind = _compaction_is_behind(found)
     torn_at = found.max_phy_offset  # recovery moves the end past the tombstones of the lost end
     known = {key: known_offsets(files, state) for key, state in found.compaction.items()}
+    gaps = {key: tuple(state.gaps) for key, state in found.all_queues.items() if state.gaps}
     report = recover(found, files, 0, clock.now_ms(), thorough=True)
     remove_recovery_point(files, found.root)
     mend_compaction(found, files)
     files.remove(found.root / ABORT_FILE)
     after = survey(found.root, files)
-    told = list(_of_holes(holes, after, found.geometry.segment_size_bytes))
+    told = list(_of_holes(holes, after, found.geometry.segment_size_bytes, gaps))
     if report.cut_bytes:
         told.append(Action("tail-cut", *_place(torn_at, found), size_bytes=report.cut_bytes))
     lost = tuple(_lost_of_compaction(known, after))
@@ -167,8 +182,10 @@ def _whole_holes(found: Survey) -> list[Hole]:
     return holes
 
 
-def _of_holes(holes: list[Hole], after: Survey, segment: int) -> Iterator[Action]:
-    lost = lost_in_holes(holes, after.queues, after.batch_queues)
+def _of_holes(
+    holes: list[Hole], after: Survey, segment: int, gaps: Mapping[Key, Sequence[QueueGap]]
+) -> Iterator[Action]:
+    lost = lost_in_holes(holes, after.queues, after.batch_queues, gaps)
     starts = after.rows["phy_offset"]
     ends = [*(hole.phy_offset for hole in holes), after.max_phy_offset][1:]
     for hole, messages, following in zip(holes, lost, ends, strict=True):
@@ -198,12 +215,20 @@ def _told(found: Survey) -> Iterator[Action]:
             yield Action("length", finding.file, detail=detail)
         elif finding.code.startswith("checkpoint-") and finding.severity is not Severity.NOTE:
             yield Action("checkpoint", CHECKPOINT_FILE, detail=finding.code)
-    of_queue = {queue_directory(*key): [state] for key, state in found.queues.items() if state.gaps}
-    for folder, findings in sorted(by_queue.items()):
+    with_gaps: dict[str, QueueState | BatchQueueState] = {
+        queue_directory(*key): state for key, state in found.queues.items() if state.gaps
+    }
+    with_gaps |= {
+        queue_directory(*key, BATCH_CONSUME_QUEUE): state
+        for key, state in found.batch_queues.items()
+        if state.gaps
+    }
+    for folder in sorted({*by_queue, *with_gaps}):
+        findings = by_queue[folder]
         saved = sum(finding.messages for finding in findings if finding.code in _SERVED_AGAIN)
         codes = ", ".join(dict.fromkeys(finding.code for finding in findings))
         size = sum(finding.size_bytes for finding in findings)
-        lost = tuple(one for state in of_queue.get(folder, ()) for one in lost_in_gaps(state))
+        lost = tuple(lost_in_gaps(with_gaps[folder]) if folder in with_gaps else ())
         yield Action("queue", folder, size_bytes=size, detail=codes, saved=saved, lost=lost)
     if found.mode == "abnormal":
         yield Action("close", ABORT_FILE)

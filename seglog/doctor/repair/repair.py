@@ -27,7 +27,7 @@ from seglog.doctor.repair.compaction import mend_compacted
 from seglog.doctor.repair.config import mend_config
 from seglog.doctor.repair.delays import mend_delays
 from seglog.doctor.repair.derived import mend_index, rescan_action
-from seglog.doctor.repair.files import lengthen_log, mend_files, mend_own
+from seglog.doctor.repair.files import lengthen_log, mend_files, mend_own, mend_strays
 from seglog.doctor.repair.filters import mend_ext
 from seglog.doctor.repair.keys import mend_keys
 from seglog.doctor.repair.log import mend_log, needs_recovery, remove_queue_files
@@ -167,7 +167,8 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     index_findings = check_index(before, draft)
     findings = before.findings + index_findings
     tables = [*mend_config(draft, root), *mend_tables(draft, root), *mend_lost(draft, root, clock)]
-    actions = [*own, *lengthened, *tables, *mend_files(draft, root)]
+    strays = [*mend_strays(draft, root, before.findings), *mend_files(draft, root)]
+    actions = [*own, *lengthened, *tables, *strays]
     found = survey(root, draft) if actions else before
     found, records = mend_records(found, draft)
     if records:

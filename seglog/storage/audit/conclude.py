@@ -27,6 +27,7 @@ from seglog.storage.certain_mends.mended_files import MendedFiles
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
 from seglog.storage.certain_mends.withheld import not_restated
 from seglog.storage.files.files import Files
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.scan.conclusion import Conclusion, WalkedLog
 from seglog.storage.scan.conclusion import conclude as conclude_walk
 from seglog.storage.scan.doubt import earlier_doubt
@@ -118,7 +119,7 @@ def report_on(stitched: Stitched, files: Files, watch: Watch | None = None) -> A
         back = repairable_offsets(mends, queues.plain, queues.batch)
         conclusion = name_repairable(plan, _walked(log), conclusion, mends, back, queues.plain)
     audited = seen.audited(queues)
-    states = queues.plain.values()
+    states: list[QueueState | BatchQueueState] = [*queues.plain.values(), *queues.batch.values()]
     lost = lost_of_store(conclusion.lost_in_holes, states, conclusion.lost_tail, conclusion.standing)
     return AuditReport(
         plan.root,

@@ -54,7 +54,7 @@ def name_repairable(
     filled = {_place_of(hole, segment) for hole in log.holes if _is_filled(hole, mends)}
     others = [*_without_gaps(found.findings, queues, back)]
     findings = _as_repairable(others, told, mends, filled, segment)
-    return Conclusion(findings, lost, lost_tail, found.standing)
+    return Conclusion(findings, lost, lost_tail, found.standing, found.replaced)
 
 
 def _as_repairable(

@@ -48,7 +48,7 @@ def withhold(found: Survey, mends: Sequence[Mend], files: Files, survey_again: S
     found.withheld = frozenset(mend.phy_offset for mend in left_out)
     found.repairable = repairable_offsets(left_out, found.queues, found.batch_queues)
     log = WalkedLog(found.holes, None, found.max_phy_offset, None, found.scan.last_store_ms)
-    seen = Conclusion(found.findings, found.lost_in_holes, found.lost_tail, found.standing)
+    seen = Conclusion(found.findings, found.lost_in_holes, found.lost_tail, found.standing, found.replaced)
     seen = name_repairable(found, log, seen, mends, found.repairable, found.queues)
     found.findings, found.lost_in_holes, found.lost_tail = seen.findings, seen.lost_in_holes, seen.lost_tail
     return found

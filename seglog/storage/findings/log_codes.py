@@ -51,6 +51,12 @@ LOG_CODES: Final[dict[str, Code]] = {
         "all in it are lost; RocketMQ would put later ones at wrong offsets when it makes queues anew",
         "put the file back from a copy; or a file of tombstones takes its place",
     ),
+    "log-file-foreign": loss(
+        "a file of the log holds other records than those that queue units lead to: it is of another store",
+        "those that were there are lost, and RocketMQ serves the others in their place",
+        "put the right file back from a copy first; a repair writes the loss down and makes the queues of the"
+        " file's records",
+    ),
     "log-file-size": warning(
         "a commit-log file is not as long as the others",
         "none is lost by the length itself, but RocketMQ does not start",

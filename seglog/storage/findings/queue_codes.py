@@ -52,6 +52,11 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "consumers are told of messages that are not there",
         "the units are rebuilt from the log",
     ),
+    "queue-stray": warning(
+        "a queue of another store: neither the log nor topics.json has its topic",
+        "none is lost; RocketMQ makes a topic of it, or does not start where its files are of another length",
+        "its files are moved to seglog/stray; opening the store keeps their units in seglog/attic",
+    ),
     "queue-gap": loss(
         "messages are missing in a queue",
         "the log has no record for these offsets, or those of other messages where they lay",

@@ -25,6 +25,7 @@ from seglog.storage.format.queue.batch_consume_queue import (
     make_batch_units,
 )
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.overlay.queue_gaps import QueueGap
 from seglog.storage.overlay.queue_overlay import LogFacts, code_of_missing
 
 _NEVER = (1 << 63) - 1
@@ -41,6 +42,7 @@ class BatchQueueState:
         findings: The differences of the files.
         agrees: Whether the files hold exactly these units, and nothing behind them.
         behind: ``(n,) BATCH_UNIT.dtype``, units of the files behind the first ``len(units)`` ones.
+        gaps: Messages that only units of the files prove; the log has other records at their places.
     """
 
     topic: str
@@ -51,6 +53,7 @@ class BatchQueueState:
     findings: list[Finding]
     agrees: bool
     behind: BatchUnits = field(default_factory=lambda: np.empty(0, BATCH_UNIT.dtype))
+    gaps: list[QueueGap] = field(default_factory=list)
 
     @classmethod
     def empty(cls, topic: str, queue_id: int) -> BatchQueueState:

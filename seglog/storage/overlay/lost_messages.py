@@ -8,7 +8,7 @@ neighbours. If there are several such holes, the records may have been in any of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.queue_gaps import QueueGap
 from seglog.storage.overlay.queue_overlay import QueueState, is_message
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import parts
@@ -24,6 +25,7 @@ from seglog.text import count_text
 UNIT: Final = "unit"
 JUMP: Final = "jump"
 _MAX_TOLD: Final = 8
+_NO_GAPS: Final[Mapping[tuple[str, int], Sequence[QueueGap]]] = {}
 
 Offsets: TypeAlias = dict[tuple[str, int], frozenset[int]]
 """Queue offsets by topic and queue."""
@@ -57,6 +59,7 @@ def lost_in_holes(
     holes: Sequence[Hole],
     queues: Mapping[tuple[str, int], QueueState],
     batch_queues: Mapping[tuple[str, int], BatchQueueState],
+    elsewhere: Mapping[tuple[str, int], Sequence[QueueGap]] = _NO_GAPS,
 ) -> list[list[LostMessages]]:
     """Returns for each hole of a log the messages that were in it, by queue and queue offset.
 
@@ -64,6 +67,7 @@ def lost_in_holes(
         holes: The holes, in log order.
         queues: The right content of each plain queue.
         batch_queues: The same for batch queues.
+        elsewhere: Messages of queues that were not in a hole, beside the gaps of the queues.
     """
     found: list[list[LostMessages]] = [[] for _hole in holes]
     if not holes:
@@ -72,12 +76,30 @@ def lost_in_holes(
     ends = np.array([hole.end for hole in holes], np.int64)
     for key in sorted({*queues, *batch_queues}):
         slots = _plain(queues[key]) if key in queues else _batch(batch_queues[key])
+        state = queues[key] if key in queues else batch_queues[key]
+        gaps = [gap.offsets for gap in (*state.gaps, *elsewhere.get(key, ()))]
         for number, lost in _of_queue(*key, slots, starts, ends):
-            found[number].append(lost)
+            found[number] += _without(lost, gaps) if lost.evidence == JUMP else [lost]
     return found
 
 
-def lost_in_gaps(state: QueueState) -> list[LostMessages]:
+def _without(lost: LostMessages, gaps: Iterable[range]) -> list[LostMessages]:
+    """Returns lost messages without those of gaps."""
+    left = [lost.offsets]
+    for gap in gaps:
+        left = [
+            part
+            for one in left
+            for part in (
+                range(one.start, min(one.stop, gap.start)),
+                range(max(one.start, gap.stop), one.stop),
+            )
+            if part
+        ]
+    return [replace(lost, offsets=one) for one in left]
+
+
+def lost_in_gaps(state: QueueState | BatchQueueState) -> list[LostMessages]:
     """Returns the messages of a queue at whose places the log has other records."""
     return [LostMessages(state.topic, state.queue_id, gap.offsets, UNIT) for gap in state.gaps]
 

@@ -8,6 +8,11 @@ conditions:
 - the units follow the queue's last message without a gap, and their places ascend with queue offsets;
 - each record is in one segment, is large enough for a record of its topic, and overlaps no other;
 - the records reach at most one segment beyond the last file, or beyond the last segment of other such units;
+- most units of the queue that lead into the log lead to its own records; otherwise the queue is of another
+  store. A queue of which neither the log nor ``topics.json`` has the topic must join others: its first record
+  begins where the log, or a record of another queue, ends;
+- something else shows that the log was longer (a crash, a checkpoint, the index, a recovery point), or the
+  records begin at the log's end and take most of the space behind it;
 - no unit is a left-over of an earlier log. RocketMQ cuts logs and queues without erasing, so old units may be
   there. If a unit leads to a record that is still whole (the walk decided that it belongs to an earlier log),
   or to a place before the end of the log, which other records use, all units behind the end of that queue are
@@ -19,7 +24,7 @@ Recovery gives each such record a tombstone at its place (:mod:`seglog.storage.f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Final, NamedTuple
@@ -71,12 +76,20 @@ class TailFacts:
         files_end: End of its last file.
         segment_size_bytes: Length of a file.
         is_record: Returns whether a whole record starts at a physical offset.
+        replaced: Stretches before the end that had other records, by the units that lead there.
+        foreign: Queues of another store, as most of their units within the log show.
+        unknown: Queues of topics that neither the log nor ``topics.json`` has.
+        is_proven: Returns whether anything but the units shows that the log was longer.
     """
 
     end_phy_offset: int
     files_end: int
     segment_size_bytes: int
     is_record: Callable[[int], bool]
+    replaced: tuple[range, ...] = ()
+    foreign: Collection[QueueKey] = ()
+    unknown: Collection[QueueKey] = ()
+    is_proven: Callable[[], bool] = lambda: True
 
 
 class _Claim(NamedTuple):
@@ -103,11 +116,44 @@ def find_lost_tail(
     """
     runs = {key: run for key, state in queues.items() if (run := _plain_run(state, facts))}
     runs |= {key: run for key, batch in batch_queues.items() if (run := _batch_run(batch, facts))}
+    runs = {key: run for key, run in runs.items() if key not in facts.foreign}
     # Repeated, because a shortened run takes away the support of units that agreed with it.
     while doubtful := _doubtful(runs, facts):
         for key, first in doubtful.items():
             runs[key] = [unit for unit in runs[key] if unit.queue_offset < first]
+    while apart := [key for key in facts.unknown if runs.get(key) and not _is_joined(key, runs, facts)]:
+        for key in apart:
+            runs[key] = []
+    if not (any(runs.values()) and (_is_tiled(runs, facts) or facts.is_proven())):
+        return []
     return list(_placed(_records(runs), facts))
+
+
+def _is_joined(key: QueueKey, runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> bool:
+    """Returns whether the first record of a run begins where the log or a record of another run ends."""
+    first = runs[key][0]
+    ends = [facts.end_phy_offset, *(unit.end for of, run in runs.items() if of != key for unit in run)]
+    return any(not _gap(end, first, facts) for end in ends)
+
+
+def _is_tiled(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> bool:
+    """Returns whether the records of runs begin at the end of the log and take most of what is behind it.
+
+    Units of a log that lost its end do so, but where queues were lost as well. Units of another store do not.
+    """
+    units = sorted({unit.phy_offset: unit for run in runs.values() for unit in run}.items())
+    gaps, end = [], facts.end_phy_offset
+    for _place, unit in units:
+        gaps.append(_gap(end, unit, facts))
+        end = max(end, unit.end)
+    return bool(gaps) and not gaps[0] and 2 * sum(gaps) <= sum(unit.size_bytes for _place, unit in units)
+
+
+def _gap(end: int, unit: KnownUnit, facts: TailFacts) -> int:
+    """Returns the bytes between an end and a record, without the rest of a file that had no room for it."""
+    gap = unit.phy_offset - end
+    has_blank = not unit.phy_offset % facts.segment_size_bytes and gap < unit.size_bytes + FILLER_BYTES
+    return 0 if has_blank and gap > 0 else abs(gap)
 
 
 def _plain_run(state: QueueState, facts: TailFacts) -> list[KnownUnit]:
@@ -155,6 +201,9 @@ def _believable(
         after: End of the record before them.
         facts: The log.
     """
+    # Units that lead to messages of a replaced file come before those of the lost end.
+    old = [unit for unit in known if any(unit.phy_offset in stretch for stretch in facts.replaced)]
+    known, used = known[len(old) :], used[len(old) :]
     # A unit that leads below the end of the log, to bytes of other records, shows that the units are old.
     if any(
         is_used and 0 <= unit.phy_offset < facts.end_phy_offset
@@ -291,12 +340,14 @@ def take_up(
 
 def _extend(state: QueueState, first: int, units: list[tuple[int, ...]]) -> None:
     if not len(state.units):
-        state.first_slot = state.min_offset = first
+        state.min_offset = first
+        state.first_slot = min([first, *(gap.offsets.start for gap in state.gaps)])
     # The minimum of an empty queue is its end, which is the offset of the first of these units: it stays
     # right.
     state.behind = state.behind[first - state.behind_slot + len(units) :]
     state.behind_slot = first + len(units)
-    state.units = np.concatenate([state.units, np.array(units, CQ_UNIT.dtype)], dtype=CQ_UNIT.dtype)
+    left_out = np.zeros(first - state.max_offset, CQ_UNIT.dtype)
+    state.units = np.concatenate([state.units, left_out, np.array(units, CQ_UNIT.dtype)], dtype=CQ_UNIT.dtype)
     state.agrees = False
 
 

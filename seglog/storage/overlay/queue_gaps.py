@@ -16,8 +16,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from seglog.storage.directory.queue_files import unit_finding
+from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import LMQ_PREFIX
-from seglog.storage.format.queue.consume_queue import PRE_BLANK_BYTES, Units
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.walk.behind_damage import Hole
@@ -60,7 +62,8 @@ def find_gaps(
     those.
 
     Args:
-        topic: The queue's topic; ``%LMQ%`` queues have no gaps, as their messages belong to other queues.
+        topic: The queue's topic; gaps of ``%LMQ%`` queues, whose messages belong to other queues, and gaps of
+            queues without a record need those of others (:mod:`seglog.storage.overlay.replaced_files`).
         rows: The queue's records that have a place in it.
         own: All its records.
         first_slot: Queue offset of ``stored[0]``.
@@ -114,6 +117,27 @@ def find_gaps(
         )
         for run in runs
     ]
+
+
+def gap_finding(
+    queue: str, name: str, gap: QueueGap, index: int, file_size_bytes: int, unit_bytes: int = CQ_UNIT_BYTES
+) -> Finding:
+    """Returns the finding about a gap.
+
+    Args:
+        queue: Folder of the queue.
+        name: Topic and number of the queue.
+        gap: The gap.
+        index: Number of the first unit of its messages.
+        file_size_bytes: Length of a file of the queue.
+        unit_bytes: Length of a unit.
+    """
+    told = f"other records; lost: {name} {gap.offsets.start}..{gap.offsets.stop - 1}"
+    expected = f"records of the queue from {gap.phy_offset} on"
+    count = len(gap.offsets)
+    return unit_finding(
+        "queue-gap", queue, index, file_size_bytes, count, unit_bytes, expected=expected, found=told
+    )
 
 
 def _without_row(rows: Rows, first_slot: int, stored: Units) -> _Ints:

@@ -27,7 +27,7 @@ from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.kernels.queue_rows import stand_in, units_of
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.overlay.queue_gaps import QueueGap, find_gaps
+from seglog.storage.overlay.queue_gaps import QueueGap, find_gaps, gap_finding
 from seglog.storage.segments.scratch import Room
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import PART_ROWS, parts
@@ -485,10 +485,8 @@ def _compare(
         "queue-gap": ~in_use(state.units) & ~held,
     }
     for gap in state.gaps:
-        first, count = gap.offsets.start, len(gap.offsets)
-        told = f"other records; lost: {state.topic}/{state.queue_id} {first}..{gap.offsets.stop - 1}"
-        expected = f"records of the queue from {gap.phy_offset} on"
-        found.append(unit_finding("queue-gap", queue, first, size, count, expected=expected, found=told))
+        name = f"{state.topic}/{state.queue_id}"
+        found.append(gap_finding(queue, name, gap, gap.offsets.start, size))
     for code, mask in runs.items():
         if mask.any():
             found.append(

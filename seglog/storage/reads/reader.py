@@ -91,7 +91,7 @@ class Reader:
 
     def lost_in_gaps(self) -> list[LostMessages]:
         """Returns the messages at whose places the log has other records."""
-        return [lost for state in self._found.queues.values() for lost in lost_in_gaps(state)]
+        return [lost for state in self._found.all_queues.values() for lost in lost_in_gaps(state)]
 
     def repairable(self, topic: str, queue_id: int) -> frozenset[int]:
         """Returns the queue offsets of a queue whose messages a repair would bring back."""

@@ -30,7 +30,7 @@ def write_tombstones(found: Survey, files: Files) -> None:
     Raises:
         FullError: No space; the next recovery continues.
     """
-    if not found.lost_tail:
+    if not (found.lost_tail or found.replaced.closing):
         return
     segment = found.geometry.segment_size_bytes
     directory = found.root / COMMIT_LOG
@@ -57,7 +57,7 @@ def _pieces(found: Survey) -> Iterator[tuple[int, bytes]]:
     segment = found.geometry.segment_size_bytes
     store_ms, record_crc = found.tombstone_timestamp_ms, found.record_crc
     at = found.max_phy_offset
-    for lost in found.lost_tail:
+    for lost in [*found.lost_tail, *found.replaced.closing]:
         start = lost.phy_offset - lost.phy_offset % segment
         if at < start:
             yield from _blank(at, segment)

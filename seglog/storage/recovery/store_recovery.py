@@ -128,17 +128,21 @@ def _recover(
     seen = known_holes(found.holes, found.lost_in_holes, found.lost_tail, found.max_phy_offset, now_ms)
     seen += [
         KnownHole(gap.phy_offset, gap.size_bytes, OTHERS, first_seen_ms=now_ms, lost=(lost,))
-        for state in found.queues.values()
+        for state in found.all_queues.values()
         for gap, lost in zip(state.gaps, lost_in_gaps(state), strict=True)
     ]
-    seen = [replace(one, is_open=_is_in(one, unnamed)) for one in seen]
+    seen = [replace(one, is_open=one.why == OTHERS or _is_in(one, unnamed)) for one in seen]
+    seen += [
+        KnownHole(one.start, len(one), OTHERS, first_seen_ms=now_ms, is_open=True)
+        for one in found.replaced.marks
+    ]
     seen += lost_end(doubt, found.max_phy_offset, now_ms)
     holes = list(found.holes) if thorough else last_file_holes(found)
     _keep_evidence(found, files, seen, holes)
     # The log before the queues: units must lead to records that are on the disk.
     _fill_holes(found, files, attic, holes, thorough=thorough)
     cut_bytes = _cut_log(found, files, attic)
-    if found.mode == "abnormal" or cut_bytes or found.lost_tail:
+    if found.mode == "abnormal" or cut_bytes or found.lost_tail or found.replaced.closing:
         _sync_log(found, files)  # after a crash, records that were read may be in the page cache only
     write_tombstones(found, files)  # behind the end that was just zeroed
     # Staged files were created ahead of appends and never got their names: they hold no unit that counts.
@@ -352,7 +356,8 @@ def _keep_evidence(
         for hole in seen
     ]
     if now or before:
-        end = max(found.max_phy_offset, *(lost.end for lost in found.lost_tail), 0)
+        behind = [*found.lost_tail, *found.replaced.closing]
+        end = max(found.max_phy_offset, *(lost.end for lost in behind), 0)
         log = (max(0, found.min_phy_offset), end)
         save_holes(files, found.root, merge_holes(now, before, log, partial(_missing, found)))
 

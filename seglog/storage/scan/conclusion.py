@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from seglog.storage.directory import LogReader, no_queue_length
 from seglog.storage.directory.log_gone import log_gone
@@ -27,10 +28,12 @@ from seglog.storage.scan.file_findings import (
     queue_file_findings,
     tombstone_findings,
 )
+from seglog.storage.scan.foreign_queues import stray_queues, unknown_queues, was_longer, with_strays
 from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import standing_losses
 from seglog.storage.scan.queue_overlays import Overlays
+from seglog.storage.scan.replaced_log import ReplacedLog, close_queues, find_replaced
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import RecordsBehind
 
@@ -65,12 +68,14 @@ class Conclusion:
         lost_in_holes: The messages that were in each hole of the log.
         lost_tail: Records behind the end of the log that only queue units prove, in log order.
         standing: Stretches of the log whose losses earlier recoveries have written down.
+        replaced: The files of the log that were replaced.
     """
 
     findings: list[Finding]
     lost_in_holes: list[list[LostMessages]]
     lost_tail: list[LostRecord]
     standing: list[KnownHole]
+    replaced: ReplacedLog
 
 
 def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> Conclusion:
@@ -84,13 +89,16 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     """
     root, geometry, end = store.root, store.geometry, log.end_phy_offset
     segment = geometry.segment_size_bytes
+    replaced = find_replaced(store, queues, log.holes, end, files)
     lost = lost_in_holes(log.holes, queues.plain, queues.batch)
-    lost_tail = _take_up_lost(store, log, queues, files)
+    lost_tail = _take_up_lost(store, log, queues, replaced, files)
+    strays = stray_queues(store, queues, files)
     extent = max(0, store.log_start(end)), end
     standing = standing_losses(files, root, segment, extent, log.holes)
     findings = [
         *store.findings,
         *log_findings(store.log_files, geometry, log.holes, log.tail, end, lost),
+        *replaced.findings,
         *queues.findings,
         *lost_findings(lost_tail, end, segment),
         *tombstone_findings(standing, segment),
@@ -110,10 +118,11 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     for batch in queues.batch.values():
         batch.findings += batch_behind_findings(batch, end, geometry.batch_file_size_bytes)
         findings += batch.findings
+    findings = with_strays(findings, strays)
     with_files = [*store.queue_files.values(), *store.batch_files.values()]
     if not store.log_files and (gone := log_gone(files, root, with_files)):
         findings = gone + [one for one in findings if one.code != "queue-beyond-log"]
-    return Conclusion(findings, lost, lost_tail, standing)
+    return Conclusion(findings, lost, lost_tail, standing, replaced)
 
 
 def _of_queue_files(store: ListedStore) -> list[Finding]:
@@ -126,8 +135,13 @@ def _of_queue_files(store: ListedStore) -> list[Finding]:
     return findings
 
 
-def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> list[LostRecord]:
-    """Adds the lost records behind the end of the log to their queues; returns them."""
+def _take_up_lost(
+    store: ListedStore, log: WalkedLog, queues: Overlays, replaced: ReplacedLog, files: Files
+) -> list[LostRecord]:
+    """Adds the lost records behind the end of the log to their queues; returns them.
+
+    The records that close queues which end in a replaced file come behind these.
+    """
     if not store.log_files:
         return []
     segment = store.geometry.segment_size_bytes
@@ -137,7 +151,15 @@ def _take_up_lost(store: ListedStore, log: WalkedLog, queues: Overlays, files: F
             max(file.first_offset for file in store.log_files) + segment,
             segment,
             RecordsBehind(reader, log.end_phy_offset, segment).has_record,
+            tuple(replaced.marks),
+            replaced.foreign,
+            unknown_queues(store, queues, files),
+            partial(was_longer, store, log.tail, log.newest_ms, log.end_phy_offset, files),
         )
         lost = find_lost_tail(queues.plain, queues.batch, facts)
-    take_up(lost, queues.plain, queues.batch, max(1, log.last_ms), record_crc=log.record_crc)
+    last_ms = max(1, log.last_ms)
+    take_up(lost, queues.plain, queues.batch, last_ms, record_crc=log.record_crc)
+    end = lost[-1].end if lost else log.end_phy_offset
+    replaced.closing.extend(close_queues(queues, end, segment, last_ms, record_crc=log.record_crc))
+    take_up(replaced.closing, queues.plain, queues.batch, last_ms, record_crc=log.record_crc)
     return lost

@@ -15,6 +15,10 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.scan.holes_file import LOST_END, KnownHole
 
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
+_REPLACED: Final = "log-file-foreign"
+"""Code of a log file of another store: no unit may be left of some messages that were in its place."""
+_GAP: Final = "queue-gap"
+"""With an expected record: the log has another one at its place."""
 _STRAY: Final = "index-entry-stray"
 _BEHIND_END: Final = frozenset(
     {
@@ -42,7 +46,8 @@ class Doubt:
     """Whether more messages may be lost than are counted; true if so.
 
     Attributes:
-        is_in_hole: Whether a hole of the log may have held messages that nothing names.
+        is_in_hole: Whether a hole of the log, or a place where it has a file of another store, may have held
+            messages that nothing names.
         is_at_end: Whether the log lost its end, and queues have no units that would name the messages.
         queues: These queues; empty for all.
     """
@@ -80,7 +85,12 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
     uncounted = frozenset(_queue_of(one) for one in findings if one.code in _UNCOUNTED)
     is_at_end = is_behind and (is_of_all or bool(uncounted))
     return Doubt(
-        any(finding.code in _HOLES and not finding.messages for finding in findings),
+        any(
+            finding.code == _REPLACED
+            or (finding.code == _GAP and finding.expected)
+            or (finding.code in _HOLES and not finding.messages)
+            for finding in findings
+        ),
         is_at_end,
         uncounted if is_at_end and not is_of_all else frozenset(),
     )

@@ -19,6 +19,7 @@ from seglog.storage.scan.holes_file import LOST_END, KnownHole
 from seglog.storage.walk.behind_damage import Hole
 
 _UNCOUNTED_END: Final = "the end of the log was lost, and queues had no units to count what it held"
+_UNCOUNTED_FILE: Final = "records that nothing counts were in the place of others"
 _NOUNS: Final = {
     "body-crc": "body CRC {}",
     "lengths": "a record of {} bytes",
@@ -94,7 +95,7 @@ def tombstone_findings(standing: Iterable[KnownHole], segment: int) -> list[Find
     """
     findings: list[Finding] = []
     for known in standing:
-        told = _UNCOUNTED_END if known.why == LOST_END else tell_lost(known.lost)
+        told = _UNCOUNTED_END if known.why == LOST_END else tell_lost(known.lost) or _UNCOUNTED_FILE
         finding = _log_finding("tombstones", known.phy_offset, segment, known.size_bytes, "", told)
         findings.append(replace(finding, messages=sum(len(one.offsets) for one in known.lost)))
     return findings

@@ -14,7 +14,7 @@ from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.format.record.tombstone import LostRecord, is_tombstone
-from seglog.storage.overlay import LostMessages, QueueState, lost_in_gaps
+from seglog.storage.overlay import BatchQueueState, LostMessages, QueueState, lost_in_gaps
 from seglog.storage.scan.doubt import Doubt
 from seglog.storage.scan.holes_file import (
     LOST_END,
@@ -115,7 +115,7 @@ def count_messages(queues: Iterable[QueueEnds], lost: Iterable[LostMessages]) ->
 
 def lost_of_store(
     in_holes: Iterable[Iterable[LostMessages]],
-    states: Iterable[QueueState],
+    states: Iterable[QueueState | BatchQueueState],
     tail: Iterable[LostRecord],
     standing: Iterable[KnownHole],
 ) -> list[LostMessages]:
@@ -123,7 +123,7 @@ def lost_of_store(
 
     Args:
         in_holes: The messages that were in each hole of its log, without those that mends bring back.
-        states: The right content of its plain queues.
+        states: The right content of its queues.
         tail: Lost records behind the end of its log, without those that mends bring back.
         standing: The result of :func:`standing_losses`.
     """
@@ -160,10 +160,20 @@ def standing_losses(
             is_seen = any(hole.phy_offset <= known.phy_offset < hole.end for hole in holes)
             if known.why not in {TOMBSTONES, OTHERS} or not start <= known.phy_offset < end or is_seen:
                 continue
-            of = known.lost[0] if known.why == OTHERS and known.lost else None
-            if not _is_message(reader, known.phy_offset, of):  # a message shows that the file was restored
+            if not is_back(reader, known):
                 standing.append(known)
     return standing
+
+
+def is_back(reader: LogReader, known: KnownHole) -> bool:
+    """Returns whether a place has a message again, which shows that its file was restored.
+
+    Args:
+        reader: The log.
+        known: What an earlier recovery wrote down about a stretch in which messages were lost.
+    """
+    of = known.lost[0] if known.why == OTHERS and known.lost else None
+    return _is_message(reader, known.phy_offset, of)
 
 
 def _is_older(reader: LogReader, known: KnownHole) -> bool:

@@ -131,6 +131,7 @@ def _leave_all(found: Survey) -> None:
     record that was written later, and may be removed already: it proves no loss.
     """
     found.lost_tail = []
+    found.replaced.closing.clear()
     for state in found.all_queues.values():
         state.units = state.units[state.units["phy_offset"] < found.max_phy_offset]
     compared = (COMMIT_LOG, CONSUME_QUEUE, BATCH_CONSUME_QUEUE, INDEX)

@@ -39,6 +39,7 @@ from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore, list_whole, mode_of
 from seglog.storage.scan.message_counts import MessageCounts, count_messages, lost_of_store
 from seglog.storage.scan.queue_overlays import Key, Overlays, batch_topics, overlay_queues
+from seglog.storage.scan.replaced_log import ReplacedLog
 from seglog.storage.seals.block_guard import BlockGuard
 from seglog.storage.segments.scratch import Room
 from seglog.storage.survey.row_queues import RowQueues
@@ -60,6 +61,7 @@ class Survey(ListedStore):
         lost_in_holes: The messages that were in each of :attr:`holes`.
         lost_tail: Records behind the end of the log that only queue units prove, in log order.
         standing: Stretches of the log whose losses earlier recoveries have written down.
+        replaced: The files of the log that were replaced.
         record_crc: Whether the newest record has ``__CRC32#``; true for a log without records.
         kinds: Topics that are not plain.
         compaction: The valid content of the own log of each compaction queue.
@@ -77,6 +79,7 @@ class Survey(ListedStore):
     lost_in_holes: list[list[LostMessages]]
     lost_tail: list[LostRecord]
     standing: list[KnownHole]
+    replaced: ReplacedLog
     record_crc: bool
     kinds: TopicKinds = field(default_factory=TopicKinds)
     compaction: dict[Key, CompactionState] = field(default_factory=dict)
@@ -128,6 +131,7 @@ class Survey(ListedStore):
             found.lost_in_holes,
             found.lost_tail,
             found.standing,
+            found.replaced,
             record_crc,
         )
 
@@ -183,7 +187,7 @@ class Survey(ListedStore):
     @property
     def counts(self) -> MessageCounts:
         """Numbers of messages that its queues hold and that they lost."""
-        lost = lost_of_store(self.lost_in_holes, self.queues.values(), self.lost_tail, self.standing)
+        lost = lost_of_store(self.lost_in_holes, self.all_queues.values(), self.lost_tail, self.standing)
         counts = count_messages([*self.queues.values(), *self.batch_queues.values()], lost)
         return replace(counts, earlier=earlier_doubt(self.standing))
 

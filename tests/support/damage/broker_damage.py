@@ -17,6 +17,7 @@ from typing import Final
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.checkpoint import CHECKPOINT
 from seglog.storage.format.queue.compaction import compaction_sizes, encode_positions
+from seglog.storage.format.record.record import MAGIC_BLANK
 from seglog.storage.format.record.tombstone import LostRecord, encode_fillers, encode_tombstone
 from seglog.storage.seals.seal_files import SEALS
 from seglog.storage.segments.segments import STAGED_SUFFIX
@@ -251,6 +252,15 @@ def no_record(root: Path) -> None:
     poke(one(root, f"{QUEUE}/*"), 20 * 3, bytes(20))
 
 
+def other_records(root: Path) -> None:
+    """Puts other records in the place of a file of the log: some that no queue leads to."""
+    path = root / NEXT_LOG
+    size = path.stat().st_size
+    fillers = encode_fillers(path_offset(path), size - 1000, 1_700_000_000_000, record_crc=False)
+    blank = struct.pack(">iI", 1000, MAGIC_BLANK)
+    path.write_bytes(b"".join([*fillers, blank]).ljust(size, b"\0"))
+
+
 def path_offset(path: Path) -> int:
     """The physical offset that a file's name states."""
     return int(path.name)
@@ -261,6 +271,14 @@ def foreign_unit(root: Path) -> None:
     units = one(root, "consumequeue/Topic1/1/*").read_bytes()[:20]
     path = max((root / QUEUE).iterdir())
     poke(path, len(path.read_bytes().rstrip(b"\0")) // 20 * 20 + 20, units)
+
+
+def other_queue(root: Path) -> None:
+    """Adds a queue of a topic that nothing knows, whose units lead behind the log."""
+    folder = root / "consumequeue" / "Elsewhere" / "0"
+    folder.mkdir(parents=True)
+    units = b"".join(struct.pack(">qiq", (1 << 30) + 200 * number, 200, 0) for number in range(5))
+    (folder / f"{0:020d}").write_bytes(units.ljust(QUEUE_FILE_BYTES, b"\0"))
 
 
 STAGED = f"0{STAGED_SUFFIX}"
@@ -320,6 +338,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a foreign file in the log": (own, new("commitlog/x.bak"), {"log-file-stray"}),
     "bytes behind the log": (own, behind_the_log, {"log-behind-end"}),
     "names of files of the log": (own, swapped_names, {"log-file-misnamed"}),
+    "a file of another log": (own, other_records, {"log-file-foreign"}),
     "a folder in the log": (own, new_folder("commitlog/old"), {"stray"}),
     "a short file of the log": (own, cut(FIRST_LOG, 4000), {"log-file-size"}),
     "a pipe in the log": (own, lambda root: os.mkfifo(root / f"commitlog/{1 << 20:020d}"), {"file-kind"}),
@@ -333,6 +352,7 @@ DAMAGES: Final[dict[str, tuple[Callable[[Path], Path], Damage, set[str]]]] = {
     "a unit behind the queue": (own, foreign_unit, {"queue-unit-stray"}),
     "a queue file that was made ahead": (own, next_queue_file, {"queue-file-empty"}),
     "a foreign file in a queue": (own, new(f"{QUEUE}/x"), {"queue-file-stray"}),
+    "a queue of another store": (own, other_queue, {"queue-stray"}),
     "a foreign file beside queues": (own, new("consumequeue/Topic0/x"), {"stray"}),
     "a queue file of a killed writer": (own, new(f"consumequeue/Topic0/{STAGED}"), {"leftover"}),
     "the index": (own, gone_folder("index"), {"index-missing"}),
