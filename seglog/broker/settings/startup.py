@@ -36,7 +36,7 @@ from seglog.storage.directory import (
     LogPaths,
     StoreGeometry,
     check_geometry,
-    log_paths,
+    stated_log_paths,
 )
 from seglog.storage.format.config import numbered_java_properties
 
@@ -161,7 +161,7 @@ def read_startup(said: Iterable[Said], also: Mapping[str, Callable[[str], object
             f"{last[STORE_PATH].where}: {STORE_PATH}={root!r} is no folder", help="name the store's directory"
         )
     found = Startup(store=root)
-    stated = log_paths({name: one.text for name, one in last.items()}, _where_of_log(last))
+    stated = stated_log_paths({name: one.text for name, one in last.items()}, _where_of_log(last))
     if stated is not None and len(stated.paths) > 1:
         found.log = stated
         last = {name: one for name, one in last.items() if name not in (LOG_PATHS, READ_ONLY_PATHS)}

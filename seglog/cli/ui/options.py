@@ -232,15 +232,15 @@ def file_sizes(command: CommandFunction) -> CommandFunction:
             NOTHING_KNOWN,
             FileSizes,
             broker_settings,
-            log_paths,
             read_broker_conf,
+            stated_log_paths,
         )
 
         given = FileSizes(queue_file_bytes, index_division, segment_bytes)
         conf = NOTHING_KNOWN if broker_conf is None else read_broker_conf(broker_conf)
         if broker_conf is not None:
             ctx = click.get_current_context()
-            ctx.meta[_LOG_PATHS] = log_paths(broker_settings(broker_conf), str(broker_conf))
+            ctx.meta[_LOG_PATHS] = stated_log_paths(broker_settings(broker_conf), str(broker_conf))
         path = kwargs.get("path")
         if isinstance(path, Path):
             # What a folder holds that is not here cannot be told to be lost.

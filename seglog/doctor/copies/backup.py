@@ -124,7 +124,7 @@ def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
     """
     try:
         files.demand_kinds(root)
-        return files.hold(root), False  # nothing is written, wherever the log lies
+        return files.hold(root), False  # nothing is written, however many folders the log has
     except StoreLockedError:
         return None, True
     except ReadOnlyError:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from seglog.errors import CorruptError, UnsupportedStoreError
+from seglog.storage.files.files import Files
 from seglog.storage.format.config.java_properties import parse_java_properties
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.text import shell_text
@@ -60,7 +61,7 @@ class PlacedFolders:
     writable: tuple[str, ...]
 
 
-def log_paths(settings: Mapping[str, str], where: str) -> LogPaths | None:
+def stated_log_paths(settings: Mapping[str, str], where: str) -> LogPaths | None:
     """Returns the folders of the log that a configuration states, None if it states none.
 
     Args:
@@ -78,7 +79,7 @@ def log_paths(settings: Mapping[str, str], where: str) -> LogPaths | None:
 def parse_log_paths(data: bytes, where: str) -> LogPaths | None:
     """Returns the folders of the log that a configuration file states, None if it states none."""
     with suppress(CorruptError):
-        return log_paths(parse_java_properties(data), where)
+        return stated_log_paths(parse_java_properties(data), where)
     return None
 
 
@@ -89,12 +90,13 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def place_log_paths(stated: LogPaths, root: Path, found: Iterable[str]) -> PlacedFolders:
+def place_log_paths(files: Files, root: Path, stated: LogPaths, found: Iterable[str]) -> PlacedFolders:
     """Returns which folders of a store a configuration means.
 
     Args:
-        stated: The folders that it states.
+        files: Where the store is; shows each folder as it is.
         root: The store directory.
+        stated: The folders that the configuration states.
         found: Folders of the store that hold files of its log, relative to it; ``commitlog`` if it does.
 
     Raises:
@@ -107,11 +109,11 @@ def place_log_paths(stated: LogPaths, root: Path, found: Iterable[str]) -> Place
     for path in stated.paths:
         folder = _below(path, root) or _same(path, root, found)
         name = PurePosixPath(path).name
-        if folder is None and last_names[name] == 1 and name and (name in found or (root / name).is_dir()):
+        if folder is None and last_names[name] == 1 and name and (name in found or files.is_dir(root / name)):
             folder = name
         if folder is not None:
             places[path] = folder
-    if len(stated.paths) == 1 and not places and COMMIT_LOG in found:
+    if len(stated.paths) == 1 and not places and found in ((COMMIT_LOG,), ()):
         places[stated.paths[0]] = COMMIT_LOG  # a copy of a store keeps the configuration of its first place
     where = f"{stated.where} ({LOG_PATHS}, {READ_ONLY_PATHS})"
     for path in stated.paths:

@@ -98,7 +98,6 @@ class LogRoot(StoreRoot):
         """
         folders = self._look()
         placed = self.stated_folders()
-        root = shell_text(self.path)
         if folders.lone:
             name, folder = min(folders.lone.items())
             raise UnsupportedStoreError(
@@ -111,7 +110,8 @@ class LogRoot(StoreRoot):
             raise UnsupportedStoreError(
                 f"the log of {self.path} is in several folders, {names}, and no {CONF_FILE} states them",
                 help="nothing was changed; give the broker's configuration: `seglog repair --broker-conf FILE"
-                f" {root}`, `seglog serve --config FILE {root}`, or a copy of it as"
+                f" {shell_text(self.path)}`, `seglog serve --config FILE {shell_text(self.path)}`,"
+                " or a copy of it as"
                 f" {shell_text(self.path / CONF_FILE)} for every command; reading works without",
             )
 
@@ -230,9 +230,9 @@ class LogRoot(StoreRoot):
             return None
         names = found.whole
         with suppress(OSError):
-            if self._plain.scan(self.path / COMMIT_LOG) or not names:
+            if self._plain.scan(self.path / COMMIT_LOG):
                 names = (COMMIT_LOG, *names)
-        return place_log_paths(stated, self.path, names)
+        return place_log_paths(self._plain, self.path, stated, names)
 
     def _spread(self) -> PlacedFolders | None:
         """Returns the folders of the log where there is a choice of them, None otherwise."""

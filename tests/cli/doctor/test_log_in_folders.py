@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from seglog.doctor.check.check import check_store
+from seglog.doctor.check.triage import verdict_on
 from seglog.doctor.copies.backup import make_backup
 from seglog.storage.directory import LogRoot
 from seglog.storage.findings.code import Severity
@@ -70,6 +71,7 @@ def test_a_check_finds_no_loss_and_names_the_folder(root, whole):
 
 @pytest.mark.parametrize("words", [
     ("repair",), ("repair", "--apply", "--yes"), ("put", "--sync"),
+    ("serve", "--port", "0"),
 ])  # fmt: skip
 def test_what_writes_is_refused_and_changes_nothing(words, root, seglog):
     more = ("Topic", "body") if words[0] == "put" else ()
@@ -108,6 +110,22 @@ def test_a_configuration_that_names_a_folder_that_is_not_here_is_refused(root, t
         assert ran.exit_code == 21
         assert "/a/store/commitlog2" in ran.stderr
     assert content(root) == before
+
+
+def test_nothing_is_called_lost_for_good_while_a_link_may_lead_to_it(root, tmp_path, whole, seglog):
+    (root / "commitlog2").rename(tmp_path / "disk2")
+    (root / "commitlog2").symlink_to(tmp_path / "disk2")
+    verdict = verdict_on(check_store(root, clock=new_clock()))
+    assert verdict.lost is None
+    assert "not known: the log, or a part of it" in seglog("check", root).stdout
+    before = content(root)
+    assert seglog("put", root, "Topic", "body").exit_code == 29
+    assert seglog("repair", "--apply", "--yes", root).exit_code == 29
+    assert content(root) == before
+    assert check_store(root, clock=new_clock(), follow=("commitlog2",)).is_clean
+    assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 21
+    conf(root, *FOLDERS)
+    assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 0
 
 
 @pytest.mark.parametrize("links", [True, False])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seglog import MessageStore
 from seglog.errors import UnsupportedStoreError
 from seglog.storage.directory import LogRoot, check_is_store
-from seglog.storage.directory.log_paths import log_paths, place_log_paths
+from seglog.storage.directory.log_paths import place_log_paths, stated_log_paths
 from seglog.storage.files.files import RealFiles
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import SEGMENT_BYTES, SMALL, fill, new_clock, served
@@ -95,6 +95,20 @@ def test_files_of_a_stated_log_are_created_where_its_broker_creates_them(root):
     assert read(root) == whole
 
 
+def test_a_new_store_begins_in_the_folders_that_are_stated(root):
+    said = stated_log_paths({"storePathCommitLog": f"{root}/a,{root}/b"}, "conf")
+    with (
+        closing(LogRoot(root, log=said)) as files,
+        MessageStore.open(root, clock=new_clock(), files=files, **SMALL) as store,
+    ):
+        while store.max_phy_offset < 4 * SEGMENT_BYTES:
+            fill(store, 4)
+        whole = served(store)
+    assert log_names(root / "commitlog") == []
+    assert all(len(log_names(root / name)) >= 2 for name in "ab")
+    assert read(root) == whole
+
+
 def test_no_file_is_created_in_a_folder_that_is_stated_to_be_read_only(root):
     make_store(root)
     spread(root, ["commitlog", "commitlog2"])
@@ -131,7 +145,7 @@ def test_the_log_is_trimmed_in_the_folder_where_its_oldest_file_is(root):
 
 def test_a_reader_sees_a_folder_that_its_writer_begins_meanwhile(root):
     make_store(root)
-    said = log_paths({"storePathCommitLog": f"{root}/commitlog,{root}/commitlog2"}, "conf")
+    said = stated_log_paths({"storePathCommitLog": f"{root}/commitlog,{root}/commitlog2"}, "conf")
     with (
         closing(LogRoot(root, log=said)) as files,
         MessageStore.open(root, clock=new_clock(), files=files) as store,
@@ -232,14 +246,14 @@ def test_a_configuration_with_other_folders_than_the_store_is_refused(stated, ro
     ("/a/lo:g", ("/a/lo:g",)),
 ])  # fmt: skip
 def test_paths_have_the_order_of_rocketmq(text, paths):
-    said = log_paths({"storePathCommitLog": text}, "conf")
+    said = stated_log_paths({"storePathCommitLog": text}, "conf")
     assert said is not None
     assert said.paths == paths
 
 
 def test_a_configuration_without_paths_states_none():
-    assert log_paths({}, "conf") is None
-    assert log_paths({"readOnlyCommitLogStorePaths": "/a"}, "conf") is None
+    assert stated_log_paths({}, "conf") is None
+    assert stated_log_paths({"readOnlyCommitLogStorePaths": "/a"}, "conf") is None
 
 
 def test_paths_of_this_machine_are_told_apart_by_what_they_lead_to(tmp_path, root):
@@ -248,6 +262,8 @@ def test_paths_of_this_machine_are_told_apart_by_what_they_lead_to(tmp_path, roo
     root.mkdir()
     (root / "commitlog").symlink_to(tmp_path / "disk2" / "commitlog")
     (root / "second").symlink_to(tmp_path / "disk1" / "commitlog")
-    said = log_paths({"storePathCommitLog": f"{tmp_path}/disk1/commitlog,{tmp_path}/disk2/commitlog"}, "conf")
+    said = stated_log_paths(
+        {"storePathCommitLog": f"{tmp_path}/disk1/commitlog,{tmp_path}/disk2/commitlog"}, "conf"
+    )
     assert said is not None
-    assert place_log_paths(said, root, ("commitlog", "second")).names == ("second", "commitlog")
+    assert place_log_paths(RealFiles(), root, said, ("commitlog", "second")).names == ("second", "commitlog")
