@@ -76,6 +76,11 @@ class CheckedRemoteFiles(RemoteFiles):
             for entry in self.list_dir(path)
         ]
 
+    @property
+    def log_folders(self) -> tuple[str, ...]:
+        """None: a log in several folders is refused at an address."""
+        return ()
+
     def lock_holder(self) -> None:
         """Returns None: another machine cannot see the lock."""
 

@@ -32,7 +32,14 @@ from seglog.arguments import (
 )
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock
 from seglog.errors import NotAStoreError, StoreInUseError
-from seglog.storage.directory import NOTHING_KNOWN, FileSizes, ReadingRoot, checked_division, configured_kinds
+from seglog.storage.directory import (
+    NOTHING_KNOWN,
+    FileSizes,
+    LogRoot,
+    ReadingRoot,
+    checked_division,
+    configured_kinds,
+)
 from seglog.storage.directory.geometry import SMALL_FILES
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.findings.findings import Finding
@@ -162,7 +169,8 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         Raises:
             NotFoundError: There is no store, and ``create`` is false or ``read_only`` is true.
             NotAStoreError: The directory holds something else.
-            UnsupportedStoreError: RocksDB queues or a DLedger log.
+            UnsupportedStoreError: RocksDB queues or a DLedger log; or, for writing, a log in several folders
+                that no ``broker.conf`` in the store states.
             StoreLockedError: Another process has it open for writing.
             ReadOnlyError: The directory cannot be written.
             InvalidArgumentError: Lengths that do not fit the store.
@@ -202,7 +210,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         clock = as_doing("clock", SystemClock() if clock is None else clock, CLOCK_CALLS, "a clock")
         own = None
         if files is None:
-            own = ReadingRoot(root, follow=follow) if read_only else StoreRoot(root, follow=follow)
+            own = ReadingRoot(root, follow=follow) if read_only else LogRoot(root, follow=follow)
             files = own
         else:
             as_doing("files", files, ("open", "list_dir", "lock"), "files (seglog.storage.files.files.Files)")

@@ -45,6 +45,7 @@ OWN = {
     "cli/ui/version.py": "the JDK's release file",
     "doctor/copies/backup.py": "compares the paths that the user gave",
     "storage/files/folder_use.py": "the folder of a client's offsets, outside of every store",
+    "storage/directory/log_paths.py": "compares folders that a broker's configuration states; opens none",
     "storage/files/output_path.py": "asks whether a file that the user names is in the store",
     "doctor/check/check_progress_file.py": "the resume file, which lies outside of every store",
     "spark/archive/beforehand.py": "the path of the store that the user gave",

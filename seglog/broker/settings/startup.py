@@ -28,7 +28,16 @@ from seglog.broker.settings.java_keys import (
 )
 from seglog.broker.settings.rocketmq_keys import ROCKETMQ_KEYS
 from seglog.errors import CorruptError, InvalidArgumentError
-from seglog.storage.directory import QUEUE_FILE, SEGMENT, StoreGeometry, check_geometry
+from seglog.storage.directory import (
+    LOG_PATHS,
+    QUEUE_FILE,
+    READ_ONLY_PATHS,
+    SEGMENT,
+    LogPaths,
+    StoreGeometry,
+    check_geometry,
+    stated_log_paths,
+)
 from seglog.storage.format.config import numbered_java_properties
 
 STORE_PATH: Final = "storePathRootDir"
@@ -95,6 +104,7 @@ class Startup:
         lengths: Lengths of a new store's files in bytes, by RocketMQ's names.
         lengths_said: Their sources, by the same names.
         waits: Times in milliseconds, by attribute of ``ServerLimits``.
+        log: The folders of the log, if it is in several.
         unused: Names of RocketMQ's settings without effect here.
         unknown: Unknown names, each with its source and the nearest known name.
     """
@@ -108,6 +118,7 @@ class Startup:
     lengths: dict[str, int] = field(default_factory=dict)
     lengths_said: dict[str, str] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
+    log: LogPaths | None = None
     unused: list[str] = field(default_factory=list)
     unknown: list[tuple[Said, str | None]] = field(default_factory=list)
 
@@ -150,6 +161,10 @@ def read_startup(said: Iterable[Said], also: Mapping[str, Callable[[str], object
             f"{last[STORE_PATH].where}: {STORE_PATH}={root!r} is no folder", help="name the store's directory"
         )
     found = Startup(store=root)
+    stated = stated_log_paths({name: one.text for name, one in last.items()}, _where_of_log(last))
+    if stated is not None and len(stated.paths) > 1:
+        found.log = stated
+        last = {name: one for name, one in last.items() if name not in (LOG_PATHS, READ_ONLY_PATHS)}
     for one in last.values():
         try:
             _take(found, one, root)
@@ -157,6 +172,10 @@ def read_startup(said: Iterable[Said], also: Mapping[str, Callable[[str], object
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{one.where}: {error}", help=error.help) from error
     return found
+
+
+def _where_of_log(said: Mapping[str, Said]) -> str:
+    return said[LOG_PATHS].where if LOG_PATHS in said else ""
 
 
 def _take(found: Startup, one: Said, root: str | None) -> None:

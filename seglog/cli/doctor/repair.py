@@ -125,11 +125,13 @@ def dry_run(path: Path, sizes: FileSizes) -> Plan:
     Raises:
         StoreLockedError: A process has it open for writing.
         FileKindError: A link or a folder is where a file belongs.
+        UnsupportedStoreError: The log is in several folders that no configuration states.
     """
     refuse_open(options.reading(path))
     # Not the files of a reader, which treats a link or folder in place of a file as absent: --apply refuses
     # it.
     files = options.writing(path)
+    files.demand_stated()
     files.demand_kinds(path)
     return plan_repair(files, path, SystemClock(), sizes)
 

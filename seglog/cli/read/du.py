@@ -86,7 +86,9 @@ def part_sizes(path: Path) -> dict[str, tuple[int, int, int]]:
     files = options.reading(path)
     for item in files.list_dir(path):
         nested = [part for part in _PARTS if part.startswith(f"{item.name}/")]
-        if item.name in _PARTS:
+        if item.name in files.log_folders:
+            _add(sums[names.COMMIT_LOG], files, path / item.name)
+        elif item.name in _PARTS:
             _add(sums[item.name], files, path / item.name)
         elif nested and item.is_dir:
             for inner in files.list_dir(path / item.name):

@@ -92,7 +92,8 @@ def survey_store(path: Path, *, verify: bool, given: FileSizes = NOTHING_KNOWN) 
         files = options.reading(path)
 
         def tell_of_data(done: int, total: int) -> None:
-            tell(done, min(total, allocated_bytes(files, path / COMMIT_LOG)))
+            folders = (COMMIT_LOG, *files.log_folders)
+            tell(done, min(total, sum(allocated_bytes(files, path / folder) for folder in folders)))
 
         placed = look_again(lambda: as_stated(files, path))
 

@@ -60,7 +60,7 @@ def _live(wanted: Wanted, signals: EndSignals, tell: Tell) -> None:
         path = wanted.path
         if path is None:
             path = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="seglog-"))) / "store"
-        files = StoppableFiles(path, options.followed(path), signals.check)
+        files = StoppableFiles(path, options.followed(path), signals.check, wanted.log)
         opened.callback(files.close)
         for note in wanted.notes:
             _log.warning("%s", note)

@@ -13,6 +13,7 @@ from seglog.broker.settings import BrokerConfig
 from seglog.errors import InvalidArgumentError
 from seglog.server.limits import ServerLimits
 from seglog.server.listening import Listener, is_loopback
+from seglog.storage.directory import LogPaths
 from seglog.storage.format.record import Host
 from seglog.storage.writes import Durability
 
@@ -34,6 +35,7 @@ class Wanted:
         is_until_eof: Whether the end of stdin ends the process.
         limits: Limits for clients.
         as_json: Whether events are printed as JSON.
+        log: The folders of the log that the configuration states.
     """
 
     path: Path | None
@@ -48,6 +50,7 @@ class Wanted:
     is_until_eof: bool
     limits: ServerLimits
     as_json: bool
+    log: LogPaths | None = None
 
 
 def check_host(host: str, *, insecure: bool) -> None:

@@ -165,6 +165,7 @@ def command(
             is_until_eof=until_eof,
             limits=ServerLimits(**waits, connections=connections),
             as_json=as_json,
+            log=startup.log,
         )
         with logged():
             run(wanted)

@@ -22,7 +22,8 @@ from typing import Final
 from typing_extensions import override
 
 from seglog.closing import Closing
-from seglog.storage.files import Entry, RealFile, StoreRoot
+from seglog.storage.directory import LogPaths, LogRoot
+from seglog.storage.files import Entry, RealFile
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -114,17 +115,20 @@ class EndSignals(Closing):
         self._count += 1
 
 
-class StoppableFiles(StoreRoot):
+class StoppableFiles(LogRoot):
     """The files of a store; at each access the opening of the store may be ended.
 
     Args:
         path: The store directory.
         follow: As for :class:`~seglog.storage.files.StoreRoot`.
         check: Called before each access.
+        log: The folders of the log that the configuration states.
     """
 
-    def __init__(self, path: Path, follow: Collection[str], check: Callable[[], None]) -> None:
-        super().__init__(path, follow=follow)
+    def __init__(
+        self, path: Path, follow: Collection[str], check: Callable[[], None], log: LogPaths | None = None
+    ) -> None:
+        super().__init__(path, follow=follow, log=log)
         self._check = check
 
     def opened(self) -> None:

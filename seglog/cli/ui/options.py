@@ -15,8 +15,7 @@ from seglog.cli.ui.store_paths import store_of
 from seglog.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from seglog.storage.directory import ReadingRoot
-    from seglog.storage.files import StoreRoot
+    from seglog.storage.directory import LogPaths, LogRoot, ReadingRoot
     from seglog.storage.format.index import IndexGeometry
 
 
@@ -32,6 +31,7 @@ force = click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 EXISTS_ADVICE = "name a new file, or give --force to replace it"
 
 _FOLLOW = "seglog.follow"
+_LOG_PATHS = "seglog.log_paths"
 
 
 class CommandFunction(Protocol):
@@ -121,21 +121,28 @@ def reading(path: Path) -> ReadingRoot:
     """Returns the files of a store for reading: names and file kinds that no store has count as absent."""
     from seglog.storage.directory import ReadingRoot
 
-    return ReadingRoot(path, follow=followed(path))
+    return ReadingRoot(path, follow=followed(path), log=_log_paths())
 
 
-def writing(path: Path) -> StoreRoot:
+def writing(path: Path) -> LogRoot:
     """Returns the files of a store for changes: names and file kinds that no store has are refused."""
-    from seglog.storage.files import StoreRoot
+    from seglog.storage.directory import LogRoot
 
-    return StoreRoot(path, follow=followed(path))
+    return LogRoot(path, follow=followed(path), log=_log_paths())
+
+
+def _log_paths() -> LogPaths | None:
+    """Returns the folders of the log that the configuration of the command line states."""
+    ctx = click.get_current_context(silent=True)
+    return None if ctx is None else ctx.meta.get(_LOG_PATHS)
 
 
 _BROKER_CONF = click.option(
     "--broker-conf",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The broker's configuration: says how long files are where the store does not.",
+    help="The broker's configuration: says how long files are where the store does not, and in which folders"
+    " its log is.",
 )
 
 
@@ -221,10 +228,23 @@ def file_sizes(command: CommandFunction) -> CommandFunction:
         **kwargs: object,
     ) -> object:
         # Imported here, because these modules load numpy and `seglog version` must not wait for that.
-        from seglog.storage.directory import NOTHING_KNOWN, FileSizes, read_broker_conf
+        from seglog.storage.directory import (
+            NOTHING_KNOWN,
+            FileSizes,
+            broker_settings,
+            read_broker_conf,
+            stated_log_paths,
+        )
 
         given = FileSizes(queue_file_bytes, index_division, segment_bytes)
         conf = NOTHING_KNOWN if broker_conf is None else read_broker_conf(broker_conf)
+        if broker_conf is not None:
+            ctx = click.get_current_context()
+            ctx.meta[_LOG_PATHS] = stated_log_paths(broker_settings(broker_conf), str(broker_conf))
+        path = kwargs.get("path")
+        if isinstance(path, Path):
+            # What a folder holds that is not here cannot be told to be lost.
+            reading(path).stated_folders()
         return command(given=given.over(conf), **kwargs)
 
     return _BROKER_CONF(_SEGMENT_BYTES(_QUEUE_FILE_BYTES(_INDEX_DIVISION(with_sizes))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from seglog.storage.format.queue import COMPACTION, COMPACTION_LOG, COMPACTION_Q
 from seglog.storage.segments import STAGED_SUFFIX
 
 _FILES: Final = re.compile(
-    r"checkpoint|abort|lock|seglog\.lock|timerwheel(\.\d+)?|epochFileCheckpoint|brokerIdentity"
+    r"checkpoint|abort|lock|broker\.conf|seglog\.lock|timerwheel(\.\d+)?|epochFileCheckpoint|brokerIdentity"
     r"|(abort|checkpoint|timerwheel|epochFileCheckpoint|brokerIdentity)\.(bak|tmp)"
 )
 _SEGMENT_FOLDERS: Final = (names.COMMIT_LOG, "timerlog", names.INDEX)
@@ -71,6 +71,7 @@ def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[li
     """
     found = _Findings()
     owner = files.status(root).st_uid
+    of_log = files.log_folders
     has_rocksdb = False
     for name, status in _walk(files, root, root):
         parts = name.split("/")
@@ -86,9 +87,28 @@ def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[li
             found.add("file-permission", name, f"{rights:#o} for its owner", stat.filemode(status.st_mode))
         if expected := wanted_kind(parts[:-1], parts[-1], kind):
             files.meet_odd(root / name, kind, expected)
-        elif (wrong := _judge(parts, is_dir=is_dir)) and not (is_live and wrong == "leftover"):
+        elif (wrong := _judge(_in_log(parts, of_log), is_dir=is_dir)) and not (
+            is_live and wrong == "leftover"
+        ):
             found.add(wrong, name, "", "a folder" if is_dir else "a file")
-    return found.list(), has_rocksdb
+    return [*found.list(), *(_log_folder(name) for name in of_log)], has_rocksdb
+
+
+def _in_log(parts: list[str], folders: Sequence[str]) -> list[str]:
+    """Returns the names that lead to a file as if all files of the log were in ``commitlog``."""
+    name = "/".join(parts)
+    for folder in folders:
+        if name == folder or folder.startswith(f"{name}/"):
+            return [names.COMMIT_LOG]
+        if name.startswith(f"{folder}/"):
+            return [names.COMMIT_LOG, *parts[folder.count("/") + 1 :]]
+    return parts
+
+
+def _log_folder(name: str) -> Finding:
+    return Finding(
+        "log-folder", name, expected=f"all of the log in {names.COMMIT_LOG}", found="files of the log"
+    )
 
 
 def _walk(files: CheckedFiles, root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:

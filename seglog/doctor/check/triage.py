@@ -11,6 +11,7 @@ from typing import Final
 from seglog.doctor.check.broker_start import BrokerStart, Start, phy_offset_of, unqueued_messages
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
+from seglog.storage.files import LINK, NAMES_OF_A_STORE
 from seglog.storage.findings import Finding, ending_of
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
@@ -78,7 +79,8 @@ def verdict_on(report: CheckReport) -> Triage:
     behind = report.start.cut_messages - report.start.cut_counted
     back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
     doubt, earlier = doubt_of(report.findings), report.messages.earlier
-    is_log_unread = "log-empty" in codes or _is_log_unread(report.findings)
+    is_elsewhere = report.messages.lost > 0 and _may_be_elsewhere(report.findings)
+    is_log_unread = "log-empty" in codes or is_elsewhere or _is_log_unread(report.findings)
     is_unknown = is_log_unread or (not report.messages.lost and bool(doubt or earlier))
     return Triage(
         report.start,
@@ -115,6 +117,17 @@ def _is_log_unread(findings: Iterable[Finding]) -> bool:
     """Returns whether a part of the log, or of the list of its earlier losses, cannot be read."""
     return any(
         finding.code == "file-unreadable" and Path(finding.file).parts[:1] in {(), (COMMIT_LOG,), (OURS,)}
+        for finding in findings
+    )
+
+
+def _may_be_elsewhere(findings: Iterable[Finding]) -> bool:
+    """Returns whether a link that is not followed may be a folder in which the log has further files."""
+    return any(
+        finding.code == "file-kind"
+        and finding.found.startswith(LINK)
+        and "/" not in finding.file
+        and finding.file not in NAMES_OF_A_STORE
         for finding in findings
     )
 

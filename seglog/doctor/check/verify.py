@@ -33,6 +33,7 @@ from seglog.storage.directory import (
     FileSizes,
     LogFile,
     LogReader,
+    LogRoot,
     QueueFiles,
     ReadingRoot,
     as_stated,
@@ -41,7 +42,7 @@ from seglog.storage.directory import (
     last_units,
     list_store,
 )
-from seglog.storage.files import Files, StoreRoot
+from seglog.storage.files import Files
 from seglog.storage.findings import LOG_CODES, Finding, Severity
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.format.ours import Seal
@@ -140,7 +141,7 @@ def verify_store(
         FullError: No space for a seal.
     """
     root = Path(path).absolute()
-    files = files or (StoreRoot if seal else ReadingRoot)(root, follow=follow)
+    files = files or (LogRoot if seal else ReadingRoot)(root, follow=follow)
     demand_store(files, root)
     demand_log(files, root)
     clock = clock or SystemClock()

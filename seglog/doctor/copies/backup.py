@@ -123,7 +123,8 @@ def _try_lock(files: StoreRoot, root: Path) -> tuple[HeldLock | None, bool]:
     system mounted read-only, or as another user.
     """
     try:
-        return files.lock(root), False
+        files.demand_kinds(root)
+        return files.hold(root), False  # nothing is written, however many folders the log has
     except StoreLockedError:
         return None, True
     except ReadOnlyError:
@@ -155,7 +156,8 @@ class _Backup:
 
     def _root_files(self) -> None:
         for entry in self._files.list_dir(self._root):
-            if entry.is_dir and entry.name not in COPIED_FOLDERS:
+            is_of_log = any(Path(folder).parts[0] == entry.name for folder in self._files.log_folders)
+            if entry.is_dir and entry.name not in COPIED_FOLDERS and not is_of_log:
                 self._done.left_out.append(entry.name)
             elif not entry.is_dir and entry.name not in _KEPT_BACK and entry.name not in COPIED_FOLDERS:
                 self._copy(Path(entry.name))
@@ -191,9 +193,11 @@ class _Backup:
     def _log(self) -> None:
         """Copies the log's folder; of an open store, the log up to the end of its last complete record.
 
-        Retention may remove all listed files before they are copied; then the new files are listed.
+        Retention may remove all listed files before they are copied; then the new files are listed. A log in
+        several folders is copied to as many, of the same names.
         """
-        self._make(Path(names.COMMIT_LOG))
+        for folder in (names.COMMIT_LOG, *self._files.log_folders):
+            self._make(Path(folder))
         for _look in range(_MOST_LOOKS):
             if self._log_now() or not self._done.is_hot:
                 return
@@ -218,7 +222,8 @@ class _Backup:
         self._done.end_phy_offset = end
         last = max((number for number in numbers.values() if number is not None), default=None)
         for entry in reversed(entries):  # newest first: if retention removes the oldest, no gap results
-            first, place = numbers[entry.name], folder / entry.name
+            first = numbers[entry.name]
+            place = self._files.real_path(self._root / folder / entry.name).relative_to(self._root)
             if entry.is_dir:
                 self._leave_out(str(place))
             elif first is None or (not is_cut and first == last):
@@ -227,7 +232,8 @@ class _Backup:
                 self._link(place)
             elif first < end or first == firsts[0]:
                 self._copy(place, end - first)
-        made = {entry.name for entry in self._others.list_dir(self._made / folder)}
+        folders = (names.COMMIT_LOG, *self._files.log_folders)
+        made = {entry.name for one in folders for entry in self._others.list_dir(self._made / one)}
         logs = {name for name, first in numbers.items() if first is not None}
         return not logs or bool(logs & made)
 

@@ -69,6 +69,10 @@ class CheckedFiles(Files, Protocol):
     def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
         """Returns each name in a directory, sorted, with the file system's attributes."""
 
+    @property
+    def log_folders(self) -> tuple[str, ...]:
+        """Folders of the log beside ``commitlog``, relative to the store."""
+
     def lock_holder(self) -> int | None:
         """Returns the process that has the store open for writing, -1 if it is unknown, None without one."""
 

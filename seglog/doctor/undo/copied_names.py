@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog.storage.directory import CONF_FILE
 from seglog.storage.format import names
 from seglog.storage.format.queue import COMPACTION
 
@@ -23,7 +24,8 @@ def is_copied(name: str) -> bool:
     """Returns whether a copy of a store that is closed has a file; ``name`` is relative to the store."""
     first, *further = name.split("/")
     if not further:
-        return first not in NOT_COPIED_FILES
+        # A broker.conf is copied, but it is no part of the store's state: it may be put there for an undo.
+        return first not in NOT_COPIED_FILES and first != CONF_FILE
     if first == names.OURS and further[0] in OF_ONE_STORE:
         return False
     return first in COPIED_FOLDERS and not name.endswith(TEMPORARY)

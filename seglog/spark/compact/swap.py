@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from seglog.doctor.copies import branch_names
 from seglog.errors import ConfigError, CorruptError, NotFoundError, UndoError, UnsupportedStoreError
+from seglog.storage.directory import LogRoot
 from seglog.storage.files import StoreRoot, SwappingFiles, explained, remove_tree
 from seglog.storage.format.config import decode_json_object
 from seglog.storage.format.names import COMMIT_LOG, LOCK_FILE, parse_segment_file_name
@@ -93,6 +95,13 @@ def check_swappable(files: SwappingFiles, root: Path) -> None:
         raise UnsupportedStoreError(
             f"{root} is a mount point: a new store could not take the old one's place at once",
             help="put the whole store into one folder of one file system",
+        )
+    with closing(LogRoot(root)) as own:
+        folders = own.log_folders
+    if folders:
+        raise UnsupportedStoreError(
+            f"the log of {root} is in several folders, {', '.join((COMMIT_LOG, *folders))}",
+            help="nothing was changed; put all of its files into commitlog/, while no broker is open",
         )
     if branch_names(files, root):
         raise UnsupportedStoreError(

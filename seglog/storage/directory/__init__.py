@@ -52,6 +52,12 @@ from seglog.storage.directory.log_files import last_data_end as last_data_end
 from seglog.storage.directory.log_files import list_log_files as list_log_files
 from seglog.storage.directory.log_files import place_log_files as place_log_files
 from seglog.storage.directory.log_gone import demand_log as demand_log
+from seglog.storage.directory.log_paths import CONF_FILE as CONF_FILE
+from seglog.storage.directory.log_paths import LOG_PATHS as LOG_PATHS
+from seglog.storage.directory.log_paths import READ_ONLY_PATHS as READ_ONLY_PATHS
+from seglog.storage.directory.log_paths import LogPaths as LogPaths
+from seglog.storage.directory.log_paths import stated_log_paths as stated_log_paths
+from seglog.storage.directory.log_root import LogRoot as LogRoot
 from seglog.storage.directory.misnamed import as_stated as as_stated
 from seglog.storage.directory.misnamed import check_names as check_names
 from seglog.storage.directory.misnamed import find_misnamed as find_misnamed

@@ -14,8 +14,10 @@ from seglog.storage.directory.file_facts import Inferred
 from seglog.storage.directory.geometry import NOTHING_KNOWN, FileSizes, StoreGeometry
 from seglog.storage.directory.lengths import Lengths, find_lengths
 from seglog.storage.directory.log_files import LogFile, list_log_files, place_log_files
+from seglog.storage.directory.log_folders import LogFolderFinder
 from seglog.storage.directory.misnamed import PlacedFiles, misnamed_findings
 from seglog.storage.directory.queue_files import QueueFiles, list_queues
+from seglog.storage.files.file_kinds import STORE_FOLDERS
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import (
@@ -104,7 +106,22 @@ def check_is_store(files: Files, root: Path, *, makes: bool = False) -> bool:
             f"{root} is no RocketMQ store: it holds {shown}, but no commitlog/",
             help=_instead(files, root, sorted(entry.name for entry in entries if entry.is_dir), makes=makes),
         )
+    _demand_shown(files, root, [entry.name for entry in entries if entry.is_dir])
     return True
+
+
+def _demand_shown(files: Files, root: Path, folders: Iterable[str]) -> None:
+    """Refuses a log in several folders where the file layer does not show it as one, as at an address.
+
+    Raises:
+        UnsupportedStoreError: It is one: what is in the other folders would be taken for lost.
+    """
+    tops = [name for name in folders if name not in STORE_FOLDERS]
+    if tops and (found := LogFolderFinder(files, root).find(tops)):
+        raise UnsupportedStoreError(
+            f"the log of {root} is in several folders, {', '.join((COMMIT_LOG, *found.names))}",
+            help="nothing was changed; a store in a folder of this machine is read from all of them",
+        )
 
 
 def demand_store(files: Files, root: Path) -> None:

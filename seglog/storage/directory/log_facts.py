@@ -12,9 +12,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from seglog.errors import FileKindError
 from seglog.storage.directory.file_facts import FileFacts
 from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES
-from seglog.storage.directory.log_files import LogFile
+from seglog.storage.directory.log_files import LogFile, has_data
 from seglog.storage.directory.queue_files import data_end
 from seglog.storage.files.files import Files, OpenFile, read_part
 from seglog.storage.format.layout import I64
@@ -60,32 +61,36 @@ def read_log_facts(files: Files, root: Path, file: LogFile) -> FileFacts:
     return FileFacts(first, file.size_bytes, place is not None, needed, exact)
 
 
-def stated_place(files: Files, root: Path, name: str) -> int | None:
+def stated_place(files: Files, root: Path, name: str, folder: str = COMMIT_LOG) -> int | None:
     """Returns where the records of a file say that it belongs; None if it has none that says so.
 
     Args:
         files: Where the store is.
         root: The store directory.
-        name: Of a file in the folder of the log. If a log file can have it, a record that agrees with it is
-            believed first.
+        name: Of a file in the folder. If a log file can have it, a record that agrees with it is believed
+            first.
+        folder: The folder, relative to the store.
     """
-    handle = _open(files, root, name)
+    handle = _open(files, root, name, folder)
     if handle is None:
         return None
     with closing(handle):
         return _place(handle, parse_segment_file_name(name))
 
 
-def record_times(files: Files, root: Path, name: str, place: int) -> tuple[int, int] | None:
+def record_times(
+    files: Files, root: Path, name: str, place: int, folder: str = COMMIT_LOG
+) -> tuple[int, int] | None:
     """Returns the store times of the first and the last record of a file; None if it has none.
 
     Args:
         files: Where the store is.
         root: The store directory.
-        name: Of a file in the folder of the log.
+        name: Of a file in the folder.
         place: Where its records say that it belongs.
+        folder: The folder, relative to the store.
     """
-    handle = _open(files, root, name)
+    handle = _open(files, root, name, folder)
     if handle is None:
         return None
     with closing(handle):
@@ -98,10 +103,19 @@ def record_times(files: Files, root: Path, name: str, place: int) -> tuple[int, 
     return None
 
 
-def _open(files: Files, root: Path, name: str) -> OpenFile | None:
+def has_bytes(files: Files, root: Path, name: str, folder: str) -> bool:
+    """Returns whether the start of a file holds anything but zeros; True if it cannot be read."""
+    handle = _open(files, root, name, folder)
+    if handle is None:
+        return True
+    with closing(handle):
+        return has_data(read_part(handle, 0, HEAD_V4.size_bytes))
+
+
+def _open(files: Files, root: Path, name: str, folder: str = COMMIT_LOG) -> OpenFile | None:
     try:
-        return files.open(root / COMMIT_LOG / name, writable=False)
-    except OSError:
+        return files.open(root / folder / name, writable=False)
+    except (OSError, FileKindError):
         return None  # gone meanwhile, or not to be read: it says nothing
 
 

@@ -15,26 +15,34 @@ from typing import NoReturn
 
 from typing_extensions import override
 
-from seglog.storage.files import FILE, FOLDER, Entry, RealFile, StoreRoot, kind_of
+from seglog.storage.directory.log_paths import LogPaths
+from seglog.storage.directory.log_root import LogRoot
+from seglog.storage.files import FILE, FOLDER, Entry, RealFile, kind_of
 from seglog.storage.files.beneath import Opener
 from seglog.storage.findings.findings import Finding
 
 
-class ReadingRoot(StoreRoot):
+class ReadingRoot(LogRoot):
     """The real files of one store, for reading only.
 
     Args:
         path: The store directory.
         follow: Folders directly in it that may be links to folders elsewhere.
         opener: How folders below it are opened; None for the way that is best here.
+        log: As for :class:`~seglog.storage.directory.log_root.LogRoot`.
 
     Thread rule: any thread.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, follow: Collection[str] = (), opener: Opener | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        follow: Collection[str] = (),
+        opener: Opener | None = None,
+        log: LogPaths | None = None,
     ) -> None:
-        super().__init__(path, follow=follow, opener=opener)
+        super().__init__(path, follow=follow, opener=opener, log=log)
         self._odd_lock = threading.Lock()
         self._odd: dict[tuple[str, str, str], set[str]] = {}
 

@@ -17,6 +17,7 @@ from seglog.storage.files.direct_writer import DirectWriter as DirectWriter
 from seglog.storage.files.file_kinds import FILE as FILE
 from seglog.storage.files.file_kinds import FOLDER as FOLDER
 from seglog.storage.files.file_kinds import LINK as LINK
+from seglog.storage.files.file_kinds import NAMES_OF_A_STORE as NAMES_OF_A_STORE
 from seglog.storage.files.file_kinds import PACK_NAME as PACK_NAME
 from seglog.storage.files.file_kinds import UNDO_FOLDER as UNDO_FOLDER
 from seglog.storage.files.file_kinds import kind_error as kind_error

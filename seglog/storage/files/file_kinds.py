@@ -35,6 +35,9 @@ _ROOT_FILES: Final = frozenset(
 _ROWS: Final = (names.COMMIT_LOG, names.INDEX, "timerlog")
 _QUEUES: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.CONSUME_QUEUE_EXT)
 _FOLDERS: Final = frozenset({*_ROWS, *_QUEUES, names.CONFIG, names.OURS, "compaction"})
+STORE_FOLDERS: Final = _FOLDERS | {"rocksdbstore", "rocksdb"}
+"""Folders directly in a store with a name of RocketMQ's or ours."""
+NAMES_OF_A_STORE: Final = STORE_FOLDERS | _ROOT_FILES
 _NUMBER: Final = re.compile(r"[0-9]{17,20}")
 UNDO_FOLDER: Final = (names.OURS, "undo")
 """Only folders in it with the name of a pack are used; everything else is ignored."""

@@ -102,6 +102,19 @@ class StoreRoot(RootFolder):
             os.close(folder)
         return entries
 
+    def folder_names(self) -> list[str]:
+        """Returns the names of the folders directly in the store, and of the links that are followed."""
+        folder = self._open_listing(self.path, ())
+        if folder < 0:
+            return []
+        try:
+            found = _items_of(folder)
+            return [
+                item.name for item in found if item.name in self._mounts or item.is_dir(follow_symlinks=False)
+            ]
+        finally:
+            os.close(folder)
+
     def scan(self, path: Path) -> list[tuple[str, os.stat_result]]:
         """Returns each name in a directory, sorted, of any kind, and what the system keeps of it.
 
@@ -180,6 +193,15 @@ class StoreRoot(RootFolder):
             return os.fstat(self._mounts[parts[0]])
         with self._at(path) as (folder, name):
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+    @property
+    def log_folders(self) -> tuple[str, ...]:
+        """Folders of the log beside ``commitlog``, relative to the store; a plain root has none."""
+        return ()
+
+    def real_path(self, path: Path) -> Path:
+        """Returns where a file is: one of a log in several folders is shown in ``commitlog``."""
+        return path
 
     def exists(self, path: Path) -> bool:
         """Whether there is anything of that name."""
@@ -386,6 +408,14 @@ class StoreRoot(RootFolder):
             FileKindError: ``lock`` is no regular file, or there is something in the store that no store has.
         """
         self.demand_kinds(root)
+        return self.hold(root)
+
+    def hold(self, root: Path) -> StoreLock:
+        """Takes the lock to keep writers away, without a look at whether the store can be written.
+
+        Raises:
+            FileKindError: ``lock`` is no regular file.
+        """
         with self._at(root / LOCK_FILE) as (folder, name):
             try:
                 self._file_status(root / LOCK_FILE, folder, name)

@@ -62,6 +62,12 @@ LOG_CODES: Final[dict[str, Code]] = {
         "none is lost by the length itself, but RocketMQ does not start",
         "the file is made as long as the others",
     ),
+    "log-folder": note(
+        "a folder beside commitlog/ holds files of the log, as its records say; it is read with the others",
+        INTACT + "; RocketMQ finds them if storePathCommitLog of its broker.conf names the folder",
+        "nothing, if its broker has it so; seglog writes to the store once a broker.conf states all folders",
+        "seglog repair --broker-conf FILE STORE",
+    ),
     "log-length-unknown": warning(
         "nothing says how long the files of the log must be: the only one was cut or grew, or all of them",
         "none is lost by the length itself, but RocketMQ does not start, and nothing is written to the store",

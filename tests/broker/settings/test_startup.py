@@ -120,6 +120,14 @@ def test_what_cannot_be_is_refused_where_it_stands(line, said):
     assert said in f"{met.value} {met.value.help}"
 
 
+def test_several_folders_of_the_log_are_kept_in_the_order_of_rocketmq():
+    log = read(b"storePathCommitLog=/b/log,/a/log\nreadOnlyCommitLogStorePaths=/b/log\n").log
+    assert log is not None
+    assert log.paths == ("/a/log", "/b/log")
+    assert log.read_only == {"/b/log"}
+    assert "line 1" in log.where
+
+
 def test_a_name_that_nobody_knows_is_kept_with_the_nearest():
     found = read(b"brokerNmae=x\nzz=1\n", "autoCreateTopicEnabled=true")
     assert [(one.name, one.where, near) for one, near in found.unknown] == [

@@ -16,7 +16,14 @@ from typing_extensions import override
 from seglog import MessageStore
 from seglog.clock import VirtualClock
 from seglog.doctor.check.check import check_store
-from seglog.errors import FullError, NotFoundError, StoreFailedError, StoreLockedError, UndoError
+from seglog.errors import (
+    FullError,
+    NotFoundError,
+    StoreFailedError,
+    StoreLockedError,
+    UndoError,
+    UnsupportedStoreError,
+)
 from seglog.spark.compact.compact import Compaction
 from seglog.spark.compact.policy import Policy
 from seglog.spark.compact.swap import discard_old, finish_swap, new_store, old_store, undo_swap, work_folder
@@ -218,3 +225,13 @@ def test_store_that_is_open_is_not_compacted(stores, tmp_path):
     with MessageStore.open(root), pytest.raises(StoreLockedError):
         compaction(root, now_ms).apply()
     assert not work_folder(root).exists()
+
+
+def test_a_store_whose_log_is_in_several_folders_is_not_exchanged_for_another(tmp_path):
+    root = tmp_path / "store"
+    fill_random(root, 3)
+    path = max((root / "commitlog").iterdir())
+    (root / "commitlog2").mkdir()
+    path.rename(root / "commitlog2" / path.name)
+    with pytest.raises(UnsupportedStoreError, match="commitlog, commitlog2"):
+        Compaction(root, POLICIES).check(apply=True)

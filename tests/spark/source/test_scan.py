@@ -242,3 +242,12 @@ except seglog.SeglogError as error:
 """
     said = "seglog.scan needs the Python package pyarrow | install it with `pip install 'seglog[arrow]'`"
     assert without(("pyarrow",), code) == [said]
+
+
+def test_a_log_in_several_folders_is_read_from_all_of_them(tmp_path):
+    root = extract("roll", tmp_path)
+    whole = seglog.scan(root).table()
+    (root / "commitlog2").mkdir()
+    for path in sorted((root / "commitlog").iterdir())[1::2]:
+        path.rename(root / "commitlog2" / path.name)
+    assert seglog.scan(root).table() == whole

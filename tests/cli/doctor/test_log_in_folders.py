@@ -1,0 +1,136 @@
+"""The doctor on a log in several folders: read as one, never called lost, repaired where a broker.conf is."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from seglog.doctor.check.check import check_store
+from seglog.doctor.check.triage import verdict_on
+from seglog.doctor.copies.backup import make_backup
+from seglog.storage.directory import LogRoot
+from seglog.storage.findings.code import Severity
+from tests.doctor.check.test_lengths import SEGMENT, served
+from tests.support.material import golden
+from tests.support.material.golden import tree_digest
+from tests.support.material.stores import new_clock
+
+FOLDERS = ("commitlog", "commitlog2")
+LENGTHS = "mappedFileSizeConsumeQueue=2000\nmaxHashSlotNum=500\nmaxIndexNum=2000\n"
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A real store of RocketMQ with its log files in two folders, in turn."""
+    root = golden.extract("roll", tmp_path)
+    (root / "commitlog2").mkdir()
+    for path in sorted((root / "commitlog").iterdir())[1::2]:
+        path.rename(root / "commitlog2" / path.name)
+    return root
+
+
+@pytest.fixture
+def whole():
+    return served(golden.shared("roll"))
+
+
+def conf(folder, *folders):
+    path = folder / "broker.conf"
+    paths = ",".join(f"/a/store/{one}" for one in folders)
+    path.write_text(f"storePathCommitLog={paths}\nmappedFileSizeCommitLog={SEGMENT}\n{LENGTHS}")
+    return path
+
+
+def content(root):
+    return {name: one for name, one in tree_digest(root).items() if name != "lock"}
+
+
+def files_of(root):
+    return sorted(
+        path.relative_to(root).as_posix() for folder in FOLDERS for path in (root / folder).iterdir()
+    )
+
+
+def damage(root):
+    """Damages a record in each folder beyond what is certain to be mended."""
+    for folder in FOLDERS:
+        path = min((root / folder).iterdir())
+        data = bytearray(path.read_bytes())
+        data[5_000:6_000] = bytes(1_000)
+        path.write_bytes(data)
+
+
+def test_a_check_finds_no_loss_and_names_the_folder(root, whole):
+    report = check_store(root, clock=new_clock())
+    assert [one for one in report.findings if one.severity is not Severity.NOTE] == []
+    assert ("log-folder", "commitlog2") in {(one.code, one.file) for one in report.findings}
+    assert "commitlog2" not in {one.file for one in report.findings if one.code == "stray"}
+    assert served(root) == whole
+
+
+@pytest.mark.parametrize("words", [
+    ("repair",), ("repair", "--apply", "--yes"), ("put", "--sync"),
+    ("serve", "--port", "0"),
+])  # fmt: skip
+def test_what_writes_is_refused_and_changes_nothing(words, root, seglog):
+    more = ("Topic", "body") if words[0] == "put" else ()
+    before = content(root)
+    ran = seglog(*words, root, *more)
+    assert ran.exit_code == 21, ran
+    assert "commitlog, commitlog2" in ran.stderr
+    assert content(root) == before
+
+
+def test_a_repair_that_knows_the_folders_repairs_in_both_and_is_undone_in_both(root, tmp_path, seglog):
+    damage(root)
+    lost = {one.file for one in check_store(root, clock=new_clock()).findings if one.code == "log-hole"}
+    assert len(lost) == 2
+    before, names = content(root), files_of(root)
+    assert seglog("repair", root).exit_code == 21
+    assert content(root) == before
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("repair", "--apply", "--yes", "--broker-conf", given, root)
+    assert ran.exit_code in (0, 6), ran
+    assert files_of(root) == names
+    findings = check_store(root, clock=new_clock()).findings
+    assert "log-hole" not in {one.code for one in findings}
+    conf(root, *FOLDERS)
+    assert seglog("undo", root).exit_code == 0
+    (root / "broker.conf").unlink()
+    assert content(root) == before
+
+
+def test_a_configuration_that_names_a_folder_that_is_not_here_is_refused(root, tmp_path, seglog):
+    shutil.rmtree(root / "commitlog2")
+    given = conf(tmp_path, *FOLDERS)
+    before = content(root)
+    for words in (("check",), ("repair",), ("repair", "--apply", "--yes")):
+        ran = seglog(*words, "--broker-conf", given, root)
+        assert ran.exit_code == 21
+        assert "/a/store/commitlog2" in ran.stderr
+    assert content(root) == before
+
+
+def test_nothing_is_called_lost_for_good_while_a_link_may_lead_to_it(root, tmp_path, whole, seglog):
+    (root / "commitlog2").rename(tmp_path / "disk2")
+    (root / "commitlog2").symlink_to(tmp_path / "disk2")
+    verdict = verdict_on(check_store(root, clock=new_clock()))
+    assert verdict.lost is None
+    assert "not known: the log, or a part of it" in seglog("check", root).stdout
+    before = content(root)
+    assert seglog("put", root, "Topic", "body").exit_code == 29
+    assert seglog("repair", "--apply", "--yes", root).exit_code == 29
+    assert content(root) == before
+    assert check_store(root, clock=new_clock(), follow=("commitlog2",)).is_clean
+    assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 21
+    conf(root, *FOLDERS)
+    assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 0
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_backup_has_each_file_in_its_folder(links, root, tmp_path, whole):
+    make_backup(LogRoot(root), root, tmp_path / "backup", links=links)
+    assert files_of(tmp_path / "backup") == files_of(root)
+    assert served(tmp_path / "backup") == whole
+    assert check_store(tmp_path / "backup", clock=new_clock()).is_clean
