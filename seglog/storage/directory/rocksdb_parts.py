@@ -152,7 +152,9 @@ def demand_own_queues(files: Files, root: Path) -> None:
 
     With ``storeType=defaultRocksDB`` RocketMQ reads these queues alone. With ``rocksdbCQDoubleWriteEnable``
     it has both, and its settings decide which of them numbers messages (``combineAssignOffsetCQType``) and
-    which is read (``combineCQPreferCQType``); where the other one disagrees it may refuse to start.
+    which is read (``combineCQPreferCQType``). It brings RocksDB up to date over the last files of the log
+    alone (``combineCQMaxExtraSearchCommitLogFiles``): after 13 files that only the queue files knew, 5.4.0
+    did not start, or served a queue from offset 34 on where it had been at 5.
     Source: ``CombineConsumeQueueStore.java``.
 
     Args:
