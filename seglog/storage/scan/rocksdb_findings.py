@@ -43,7 +43,7 @@ def with_rocksdb(
     Args:
         store: The listing of the store.
         findings: The findings on its log and files.
-        queues: Its queues.
+        queues: Its queues; what is left out here is left out of their findings too.
         files: The file layer of the store.
     """
     tables = [part for part in store.rocksdb if part.kind is RocksKind.TABLES]
@@ -53,6 +53,10 @@ def with_rocksdb(
     is_all = not store.has_queue_files or _are_left_behind(store, queues, files)
     lacking = [one for one in findings if one.code in _LACKING and (is_all or _is_of_lmq(one))]
     left_out = {*lacking, *(one for one in findings if one.code == _NO_LENGTH and not store.has_queue_files)}
+    for state in queues.plain.values():
+        state.findings = [one for one in state.findings if one not in left_out]
+    for batch in queues.batch.values():
+        batch.findings = [one for one in batch.findings if one not in left_out]
     count = sum(one.messages for one in lacking)
     notes += [Finding(ROCKSDB_QUEUES, part.name, messages=count) for part in store.rocksdb_queues]
     return [*(one for one in findings if one not in left_out), *notes]

@@ -53,6 +53,19 @@ def test_commands_that_write_are_refused_with_what_can_be_done(seglog: Seglog, t
     assert tree_digest(root) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "apart"), [("rocks54", 13), ("rocks55sep", 13), ("rockslmq55", 2), ("double54", 0)]
+)
+def test_queues_without_files_are_called_those_of_rocksdb(seglog: Seglog, tmp_path, name, apart):
+    root = rocksdb_stores.extract(name, tmp_path)
+    lines = [json.loads(line) for line in seglog("inspect", "queues", root, "--json").stdout.splitlines()]
+    assert [line["agrees"] for line in lines if line["files"] == 0] == [None] * apart
+    assert all(line["agrees"] for line in lines if line["files"])
+    said = seglog("inspect", "queues", root).stdout
+    assert "NO" not in said
+    assert ("in RocksDB and not looked at" in said) is (apart > 0)
+
+
 @pytest.mark.parametrize("name", ALONE)
 def test_info_names_the_settings_with_which_a_broker_finds_its_queues(seglog: Seglog, tmp_path, name):
     root = rocksdb_stores.extract(name, tmp_path)
