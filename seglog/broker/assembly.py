@@ -44,6 +44,7 @@ from seglog.clock import Clock, VirtualClock
 from seglog.logs import logger
 from seglog.remoting.unique_id import UniqueIds
 from seglog.schedule import Timers
+from seglog.storage.directory import demand_own_tables
 from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.format.system_names import is_system_group
 from seglog.storage.small_files import ConfigFile
@@ -76,7 +77,9 @@ def assemble(
 
     Raises:
         ConfigError: A config file and its backup cannot be read.
+        UnsupportedStoreError: A RocketMQ broker keeps tables of the store in RocksDB.
     """
+    demand_own_tables(store.files, store.path)
     is_virtual = isinstance(clock, VirtualClock)
     table = partial(_config_file, store)
     topics = TopicTable(table("topics.json"), config, clock, store.reload_topics)

@@ -186,10 +186,10 @@ class StoreFailedError(StoreError):
 
 
 class UnsupportedStoreError(StoreError):
-    """A RocketMQ store of a kind that keeps its queues or log elsewhere (RocksDB, DLedger)."""
+    """A store of a kind that seglog does not read (DLedger), or does not write (parts in RocksDB)."""
 
     exit_code = 21
-    help = "seglog reads stores with storeType=default; nothing was changed"
+    help = "seglog writes stores with storeType=default; nothing was changed"
 
 
 class MessageIllegalError(StoreError):

@@ -32,6 +32,7 @@ from seglog.storage.directory import (
     as_stated,
     check_is_store,
     demand_log,
+    demand_own_queues,
     find_misnamed,
     no_store,
 )
@@ -158,7 +159,7 @@ def open_writer(
     Raises:
         NotFoundError: There is no store, and ``create`` is false.
         NotAStoreError: The directory holds something else.
-        UnsupportedStoreError: A store of another kind.
+        UnsupportedStoreError: A store of another kind, or with queues in RocksDB.
         StoreLockedError: Another process writes to it.
         ReadOnlyError: The directory cannot be written.
         InvalidArgumentError: Lengths that do not fit.
@@ -168,11 +169,7 @@ def open_writer(
     begun_ms = clock.monotonic_ms()
     latch = Latch(root)
     files = LatchedFiles(files, latch)
-    with explained():
-        exists = check_is_store(files, root, makes=create)
-    if not exists and not create:
-        raise no_store(root)
-    if not exists:
+    if not _exists_to_write(root, files, create=create):
         _geometry(None, wanted.over(new))  # refuses impossible lengths before the directory is created
     with explained(), _read_only_errors(root):
         files.make_dirs(root)
@@ -242,6 +239,16 @@ def open_writer(
             raise
     _warn_of_losses(root, report.findings)
     return Opened(writer, appender, files, lock, appender.record_crc, report, fast_path, appender.durability)
+
+
+def _exists_to_write(root: Path, files: Files, *, create: bool) -> bool:
+    """Returns whether there is a store; refuses one that is not written to."""
+    with explained():
+        exists = check_is_store(files, root, makes=create)
+        demand_own_queues(files, root)
+    if not exists and not create:
+        raise no_store(root)
+    return exists
 
 
 def _warn_of_losses(root: Path, findings: Sequence[Finding]) -> None:

@@ -19,9 +19,12 @@ from seglog.errors import (
     NotAStoreError,
     NotFoundError,
     ReadOnlyError,
+    UnsupportedStoreError,
 )
 from tests.support.machine.disks import memory_disk, why_not
 from tests.support.machine.patience import patience_s
+from tests.support.material import rocksdb_stores
+from tests.support.material.golden import tree_digest
 from tests.support.rows import every_row
 
 COMPACT = ("compact", "store", "--topic", "T", "--apply")
@@ -73,6 +76,20 @@ def test_a_wrong_folder_is_said_first(folders):
                 code, said, shown = ended(run(*words))
                 assert (code, shown) == (error.exit_code, ""), said
                 assert text in said
+
+
+@pytest.mark.parametrize("name", rocksdb_stores.NAMES)
+def test_a_compaction_beside_queues_in_rocksdb_is_refused_first(folders, name):
+    root = rocksdb_stores.extract(name, folders)
+    before = tree_digest(root)
+    for words in (
+        ("compact", name, "--topic", "TopicA", "--apply"),
+        ("retain", name, "--max-age", "TopicA=7d"),
+    ):
+        code, said, shown = ended(run(*words))
+        assert (code, shown) == (UnsupportedStoreError.exit_code, ""), said
+        assert "RocksDB" in said
+    assert tree_digest(root) == before
 
 
 def test_a_manifest_that_cannot_be_read_is_said_first(folders):

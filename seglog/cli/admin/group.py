@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from seglog.broker.tables import GROUP_ATTRIBUTES, alter_attributes, group_name_problem
-from seglog.cli.read.reading import check_store, make_store
+from seglog.cli.read.reading import check_store, make_store, say_not_read
 from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
@@ -20,6 +20,7 @@ from seglog.doctor.tables import OffsetTable
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import MAX_QUEUES
+from seglog.storage.directory import RocksTable
 
 
 def settings(function: options.CommandFunction) -> options.CommandFunction:
@@ -83,6 +84,7 @@ def list_(*, path: Path, as_json: bool) -> None:
         settings = (None, None, "no settings") if group is None else _cells(group)
         listing.add(fields, name, *settings, offsets[name])
     listing.end()
+    say_not_read(path, RocksTable.GROUPS, RocksTable.OFFSETS, as_json=as_json)
 
 
 @command.command

@@ -10,13 +10,14 @@ import click
 from seglog.broker.tables import TopicConfig
 from seglog.cli.admin import offsets_local, offsets_past
 from seglog.cli.admin.moves import show_moves
-from seglog.cli.read.reading import check_store
+from seglog.cli.read.reading import check_store, say_not_read
 from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Target, read_topics, reset, to_end, to_offset, to_start, to_time
 from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError
+from seglog.storage.directory import RocksTable
 from seglog.storage.format.names import RETRY_PREFIX
 from seglog.storage.store import MessageStore
 from seglog.storage.writes import QueueInfo
@@ -57,6 +58,7 @@ def show(*, path: Path, group: str | None, as_json: bool) -> None:
         held = None if queue is None else f"{queue.min_offset}..{queue.max_offset}"
         listing.add(fields, one.group, f"{one.topic}/{one.queue_id}", one.queue_offset, held, lag, state)
     listing.end()
+    say_not_read(path, RocksTable.OFFSETS, as_json=as_json)
 
 
 @command.command
@@ -81,6 +83,7 @@ def lag(*, path: Path, group: str | None, as_json: bool) -> None:
         fields = {"group": owner, "topic": topic, "queues": queues, "lag": behind, "lost": lost}
         listing.add({"kind": "lag", **fields}, owner, topic, queues, behind, lost)
     listing.end()
+    say_not_read(path, RocksTable.OFFSETS, as_json=as_json)
 
 
 @command.command(name="reset")

@@ -12,13 +12,14 @@ import click
 
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import TopicConfig, alter_attributes, is_system_topic, topic_name_problem
-from seglog.cli.read.reading import check_store, make_store
+from seglog.cli.read.reading import check_store, make_store, say_not_read
 from seglog.cli.ui import changing, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import hold_tables, read_topics
 from seglog.errors import InvalidArgumentError, InvalidNameError, NotFoundError
 from seglog.remoting.topics import MAX_QUEUES, PERM_READ, PERM_WRITE, perm_text
+from seglog.storage.directory import RocksTable
 from seglog.storage.store import MessageStore
 
 _PERMS: Final = {"r": PERM_READ, "w": PERM_WRITE, "rw": PERM_READ | PERM_WRITE}
@@ -71,6 +72,7 @@ def list_(*, path: Path, as_json: bool) -> None:
         settings = (None, None, None, "no settings") if topic is None else _cells(topic)
         listing.add(fields, name, *settings, messages[name])
     listing.end()
+    say_not_read(path, RocksTable.TOPICS, as_json=as_json)
 
 
 @command.command

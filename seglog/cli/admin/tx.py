@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from seglog.cli.read.reading import check_store
+from seglog.cli.read.reading import check_store, say_not_read
 from seglog.cli.ui import changing, messages, options, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.clock import SystemClock
 from seglog.doctor.groups import Ended, OpenHalf, end_transaction, open_transactions
+from seglog.storage.directory import RocksTable
 from seglog.storage.format.record import properties as props
 from seglog.text import shell_text
 
@@ -31,7 +32,9 @@ def list_(*, path: Path, as_json: bool) -> None:
     if as_json:
         for half in waiting:
             render.emit({"kind": "half", **_fields(half)})
+        say_not_read(path, RocksTable.OFFSETS, as_json=True)
         return
+    say_not_read(path, RocksTable.OFFSETS, as_json=False)
     for half in waiting:
         render.say("  ".join(_facts(half)))
     count = render.count_text(len(waiting), "half message")

@@ -13,6 +13,7 @@ from seglog.cli.ui.lost_note import findings_of, saying_what_is_lost
 from seglog.doctor.message import GroupState, Life, LogView, Role, Scan, Search, Stage, find_families, life_of
 from seglog.doctor.tables import GroupOffset, OffsetTable
 from seglog.errors import ConfigError
+from seglog.storage.directory import RocksTable, find_rocksdb, not_read_text
 
 _TITLES = {
     Role.MESSAGE: "message",
@@ -88,8 +89,11 @@ def scan_choice(scan: bool | None) -> Scan:
 
 def read_offsets(path: Path) -> tuple[list[GroupOffset], str]:
     """Returns the offsets of the groups, and the reason if they cannot be read."""
+    files = options.reading(path)
+    if text := not_read_text(find_rocksdb(files, path), RocksTable.OFFSETS):
+        return [], f"not looked at: {text}"
     try:
-        return OffsetTable(options.reading(path), path).all(), ""
+        return OffsetTable(files, path).all(), ""
     except ConfigError as error:
         return [], str(error)
 

@@ -13,7 +13,7 @@ import click
 
 from seglog.cli.ui import messages, options, render
 from seglog.doctor.exchange import Selection, iter_rows, write_parquet
-from seglog.doctor.tables import OffsetTable
+from seglog.doctor.tables import GroupOffset, OffsetTable, demand_offsets
 from seglog.errors import Ending, InvalidArgumentError
 from seglog.storage.files import new_file_outside
 from seglog.storage.format.index import MAX_TIMESTAMP_MS
@@ -108,7 +108,7 @@ def command(
     form = form or ("jsonl" if is_stdout else _form_of(target))
     if is_stdout and form == "parquet":
         raise InvalidArgumentError("a Parquet file cannot go to standard output", help="name a file with -o")
-    offsets = [] if lag_of is None else OffsetTable(options.reading(path), path).all()
+    offsets = [] if lag_of is None else _known_offsets(path)
     lost = _Lost(as_json=as_json)
     with MessageStore.open(path, create=False, read_only=True, follow=options.followed(path)) as store:
         rows = iter_rows(store, wanted, offsets, lost.add, lost.doubt)
@@ -128,6 +128,18 @@ def command(
         render.say(f"{render.count_text(count, 'message')} in {target}")
     if (lost.counts.total() or lost.is_at_least) and not allow_lost:
         raise click.exceptions.Exit(Ending.LOSS)
+
+
+def _known_offsets(path: Path) -> list[GroupOffset]:
+    """Returns the offsets of all groups.
+
+    Raises:
+        ConfigError: Their table is lost.
+        UnsupportedStoreError: It is in RocksDB.
+    """
+    files = options.reading(path)
+    demand_offsets(files, path)
+    return OffsetTable(files, path).all()
 
 
 def _form_of(target: Path) -> str:

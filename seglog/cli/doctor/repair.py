@@ -246,9 +246,7 @@ def _show_action(number: int, action: Action) -> None:
         render.say(" " * 5, action.detail)
     if action.saved:
         count = render.count_text(action.saved, "message")
-        render.say(
-            f"     keeps {count} after it" if action.kind in _BEFORE_OTHERS else f"     saves {count}"
-        )
+        render.say(f"     keeps {count} after it" if action.kind in _BEFORE_OTHERS else f"     saves {count}")
     if action.lost:
         shown = ", ".join(str(one) for one in action.lost[:_MAX_LOST_SHOWN])
         more = (

@@ -14,10 +14,11 @@ from typing import Final
 
 import click
 
-from seglog.cli.read.reading import check_store
+from seglog.cli.read.reading import check_store, say_not_read
 from seglog.cli.ui import options, pager, render
 from seglog.cli.ui.lazy_group import CommandGroup
 from seglog.errors import ConfigError, CorruptError, NotFoundError
+from seglog.storage.directory import RocksTable
 from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.queue import COMPACTION, POSITION_FILE, decode_positions
@@ -73,6 +74,7 @@ def show(*, path: Path, name: str | None, as_json: bool) -> None:
         loaded = load_config(path, file)
         is_whole = not loaded.is_backup
         _show_one(loaded, as_json=as_json)
+    say_not_read(path, *RocksTable, as_json=as_json)
     if not is_whole:
         raise click.exceptions.Exit(1)
 

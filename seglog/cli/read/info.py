@@ -28,6 +28,7 @@ from seglog.storage.directory import (
     NOTHING_KNOWN,
     QUEUE_FILE,
     SEGMENT,
+    SEPARATE_QUEUES,
     FileSizes,
     LogReader,
     last_data_end,
@@ -50,7 +51,7 @@ _DERIVED: Final = (
     "queue-unit-wrong",
     "queue-unit-stray",
 )
-_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown", "undo-unfinished"})
+_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown", "rocksdb-queues", "undo-unfinished"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,22 @@ class Facts:
             lines.append(f"{QUEUE_FILE}={geometry.queue_file_size_bytes}")
         if any(files.sizes for files in self.found.batch_files.values()):
             lines.append(f"{BATCH_FILE}={geometry.batch_file_size_bytes}")
+        lines += self._rocksdb_lines
         index, _damaged = list_index_files(options.reading(self.path), self.path)
         if index and (division := index[-1].geometry) != DEFAULT_INDEX_GEOMETRY:
             lines += [f"{INDEX_SLOTS}={division.slot_count}", f"{INDEX_ENTRIES}={division.entry_count}"]
         return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
+
+    @property
+    def _rocksdb_lines(self) -> list[str]:
+        """Lines without which a broker does not find the queues that the store has in RocksDB."""
+        parts = self.found.rocksdb_queues
+        if not parts:
+            return []
+        is_double = self.found.has_queue_files
+        lines = ["rocksdbCQDoubleWriteEnable=true" if is_double else "storeType=defaultRocksDB"]
+        is_apart = any(part.name == SEPARATE_QUEUES for part in parts)
+        return [*lines, "useSeparateStorePathForRocksdbCQ=true"] if is_apart else lines
 
     @property
     def rebuilt_queues(self) -> int:

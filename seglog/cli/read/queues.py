@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -18,7 +19,10 @@ from seglog.storage.directory import queue_directory
 from seglog.storage.findings import Finding, finding_fields
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic
 from seglog.storage.format.queue import plain_queue_kind
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.survey import Survey
+
+_IN_ROCKSDB: Final = "in RocksDB and not looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class QueueLine:
         kind: ``plain``, ``delay`` (its tags codes are times), ``lmq``, ``batch``, ``compaction`` or
             ``deleted``.
         files: Number of its files, and their total length.
-        agrees: Whether the files agree with the log; None for a deleted queue.
+        agrees: Whether the files agree with the log; None for a deleted queue, and for one in RocksDB.
         findings: The differences.
         how: The differences in words, for queues whose differences are no findings.
     """
@@ -80,7 +84,6 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
     for (name, queue_id), state in found.queues.items():
         files = found.queue_files.get((name, queue_id))
         of_files = file_findings.get(queue_directory(name, queue_id), [])
-        findings = (*state.findings, *of_files)
         sizes = files.sizes.values() if files is not None else ()
         lines.append(
             QueueLine(
@@ -90,14 +93,12 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
                 state.min_offset,
                 state.max_offset,
                 (len(sizes), sum(sizes)),
-                state.agrees and not of_files,
-                findings,
-                _how(findings),
+                *_compared(found, state, of_files),
             )
         )
     for queue in list_batch_queues(found, topic):
         folder = queue_directory(queue.topic, queue.queue_id, BATCH_CONSUME_QUEUE)
-        lines.append(_batch_line(queue, file_findings.get(folder, ())))
+        lines.append(_batch_line(found, queue, file_findings.get(folder, ())))
     lines += [_compaction_line(state) for state in found.compaction.values()]
     for finding in found.findings:
         if finding.code == "queue-deleted":
@@ -108,9 +109,8 @@ def _lines(found: Survey, topic: str | None) -> list[QueueLine]:
     return lines
 
 
-def _batch_line(queue: ListedBatchQueue, of_files: Sequence[Finding]) -> QueueLine:
+def _batch_line(found: Survey, queue: ListedBatchQueue, of_files: Sequence[Finding]) -> QueueLine:
     state = queue.state
-    findings = (*state.findings, *of_files)
     return QueueLine(
         queue.topic,
         queue.queue_id,
@@ -118,10 +118,18 @@ def _batch_line(queue: ListedBatchQueue, of_files: Sequence[Finding]) -> QueueLi
         state.min_offset,
         state.max_offset,
         (len(queue.sizes), sum(queue.sizes.values())),
-        state.agrees and not of_files,
-        findings,
-        _how(findings),
+        *_compared(found, state, of_files),
     )
+
+
+def _compared(
+    found: Survey, state: QueueState | BatchQueueState, of_files: Sequence[Finding]
+) -> tuple[bool | None, tuple[Finding, ...], str]:
+    """Returns whether the files of a queue agree with the log, its findings, and these in words."""
+    findings = (*state.findings, *of_files)
+    if not state.agrees and not findings and found.rocksdb_queues:
+        return None, (), _IN_ROCKSDB
+    return state.agrees and not of_files, findings, _how(findings)
 
 
 def _compaction_line(state: CompactionState) -> QueueLine:
@@ -171,10 +179,15 @@ def _show(lines: Sequence[QueueLine]) -> None:
         numbers=("queue", "min", "max", "files", "size"),
     )
     wrong = sum(line.agrees is False for line in lines)
-    render.say(
-        f"{render.count_text(len(lines), 'queue')}, "
-        + (f"{render.count_text(wrong)} not as the log says" if wrong else "all as the log says")
-    )
+    apart = sum(line.how == _IN_ROCKSDB for line in lines)
+    words = [render.count_text(len(lines), "queue")]
+    if apart:
+        words.append(f"{render.count_text(apart)} {_IN_ROCKSDB}")
+    if wrong:
+        words.append(f"{render.count_text(wrong)} not as the log says")
+    elif apart < len(lines):
+        words.append("the others as the log says" if apart else "all as the log says")
+    render.say(", ".join(words))
 
 
 def _cells(line: QueueLine) -> tuple[str, ...]:

@@ -20,7 +20,17 @@ import numpy.typing as npt
 from seglog.cli.ui import options, render
 from seglog.errors import NotFoundError
 from seglog.storage.certain_mends import certain_mends, withhold
-from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated, check_is_store, no_store
+from seglog.storage.directory import (
+    NOTHING_KNOWN,
+    FileSizes,
+    LogReader,
+    RocksTable,
+    as_stated,
+    check_is_store,
+    find_rocksdb,
+    no_store,
+    not_read_text,
+)
 from seglog.storage.files import Files, StoreRoot
 from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.index_check import check_index
@@ -51,6 +61,15 @@ def check_store(path: Path) -> None:
     """
     if not check_is_store(options.reading(path), path):
         raise _not_there(path)
+
+
+def say_not_read(path: Path, *tables: RocksTable, as_json: bool) -> None:
+    """Prints which of the tables of a store the broker keeps in RocksDB: they were not looked at."""
+    text = not_read_text(find_rocksdb(options.reading(path), path), *tables)
+    if text and as_json:
+        render.emit({"kind": "unseen", "what": text})
+    elif text:
+        render.say(f"not looked at: {text}")
 
 
 def make_store(path: Path) -> None:

@@ -53,10 +53,11 @@ def command(
     with --messages one for each group and message. Several stores are the brokers of one cluster; those of
     several that cannot be read are named, and the exit code is then that of the first error.
 
-    Ends with 1 where a group is ahead, below-min, stalled or has dead letters, or where messages are lost,
-    expired, duplicated or dead. --output writes the tables `stores`, `queues` and `messages`; --json prints
-    messages that are neither delivered, passed nor pending. Slots in a row that share a verdict and have no
-    record of their own are one row, from queueOffset to before endOffset.
+    Ends with 1 where a group is ahead, below-min, stalled or has dead letters, where messages are lost,
+    expired, duplicated or dead, and where offsets cannot be read: their table is damaged, lost or in RocksDB.
+    --output writes the tables `stores`, `queues` and `messages`; --json prints messages that are neither
+    delivered, passed nor pending. Slots in a row that share a verdict and have no record of their own are one
+    row, from queueOffset to before endOffset.
     """
     earlier = None if since is None else load_earlier(since)
     with job_session(cluster, "reconciling", paths) as session:
@@ -105,6 +106,8 @@ def _emit(outcome: Outcome) -> None:
                     "messages": count,
                 }
             )
+    for store, text in outcome.unseen:
+        render.emit({"kind": "unseen", "what": f"{store}: {text}"})
     show_unread(outcome.unread, as_json=True)
     tally = Counter(queue.verdict for queue in outcome.queues)
     line: dict[str, object] = {
@@ -138,6 +141,8 @@ def _show(outcome: Outcome) -> None:
     render.say(f"groups and queues: {said or 'none'}")
     if outcome.counts is not None:
         _show_counts(outcome.counts)
+    for name, text in outcome.unseen:
+        render.say(f"not seen: {render.printable(name)}: {render.printable(text)}")
 
 
 def _show_next(outcome: Outcome) -> None:

@@ -44,10 +44,9 @@ def _show_same(same: Sequence[Finding], findings: Sequence[Finding], typed: str)
     for number, line in enumerate(first.rocketmq_logs):
         render.say(_INDENT, "or: " if number else "RocketMQ logs: ", line)
     render.say(_INDENT, f"messages: {first.for_messages}")
-    if first.command:
-        command = first.command_for(typed, findings)
+    if command := first.command_for(typed, findings):
         render.say(_INDENT, f"to do: `{command}`: {first.fix}")
         if text := bytes_text(command):
             render.say(_INDENT, f"BYTES: {text}")
-    elif first.fix:
-        render.say(_INDENT, f"to do: {first.fix}")
+    elif fix := first.fix_among(findings):
+        render.say(_INDENT, f"to do: {fix}")

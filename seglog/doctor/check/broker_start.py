@@ -157,18 +157,21 @@ def broker_start(
         return BrokerStart(start, why, -1, *((0, 0) if hole is None else behind(hole)))
 
     for finding in serious:
-        if finding.code in REFUSED and not _may_pass(store, files, finding):
+        # A broker with queues in RocksDB may not load the queue files that are left beside them.
+        is_unused = bool(store.rocksdb_queues) and finding.code.startswith("queue-")
+        if finding.code in REFUSED and not is_unused and not _may_pass(store, files, finding):
             return without_walk(Start.NO, finding)
     if is_live:
         return BrokerStart(Start.UNKNOWN, "a process has the store open; stop it and check again")
     if any(finding.code == "log-empty" for finding in serious):
         why = "there is no commit log: it would delete all queue files"
         return BrokerStart(Start.LOSES, why, end_phy_offset=0)
-    has_queues = any(queue.sizes for queue in (*store.queue_files.values(), *store.batch_files.values()))
     for finding in serious:
-        is_remade = finding.code == "queue-length-unknown" and not has_queues
+        is_remade = finding.code == "queue-length-unknown" and not store.has_queue_files
         if finding.code in UNCERTAIN | REFUSED and not is_remade:
             return without_walk(Start.UNKNOWN, finding)
+    if store.rocksdb_queues:
+        return _with_rocksdb(store, log, behind)
     with closing(LogReader(files, store.root, store.geometry.segment_size_bytes)) as reader:
         first = first_walked(store, reader, findings, log.log.holes)
         answer = _of_log(store, log, reader, first, behind)
@@ -178,6 +181,16 @@ def broker_start(
         if answer.end_phy_offset >= 0:
             end = min(end, answer.end_phy_offset)
         return replace(answer, walk=recovery_walk(store, reader, first, end))
+
+
+def _with_rocksdb(
+    store: AuditPlan, log: Stitched, behind_of: Callable[[Hole], tuple[int, int]]
+) -> BrokerStart:
+    """Returns what RocketMQ does with queues in RocksDB, which say from where on it walks the log."""
+    if log.log.holes:
+        why = f"it walks the log from where {store.rocksdb_queues[0].name}/ (RocksDB) says"
+        return BrokerStart(Start.UNKNOWN, why, -1, *behind_of(log.log.holes[0]))
+    return BrokerStart(Start.YES, end_phy_offset=log.log.end_phy_offset)
 
 
 def _may_pass(store: AuditPlan, files: Files, finding: Finding) -> bool:

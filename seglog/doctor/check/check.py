@@ -159,7 +159,8 @@ class StoreCheck:
         self._holder = self._forgiving.lock_holder()
         self._tables = load_tables(self._files, self._root)
         is_live = self._holder is not None
-        self._of_tree, self._has_rocksdb = tree_findings(self._forgiving, self._root, is_live=is_live)
+        rocksdb = self.plan.rocksdb
+        self._of_tree = tree_findings(self._forgiving, self._root, rocksdb, is_live=is_live)
         self.seals = load_seals(
             self._files, self._root, self.plan.log_files, self.plan.geometry.segment_size_bytes
         )
@@ -234,7 +235,7 @@ class StoreCheck:
         is_live = self._holder is not None
         origin = read_log_origin(self._forgiving, self._root)
         told = each_once(findings)
-        unseen = blind_spots(report, seen, origin, is_live=is_live, has_rocksdb=self._has_rocksdb)
+        unseen = blind_spots(report, seen, origin, self.plan.rocksdb, is_live=is_live)
         return CheckReport(
             self._root,
             self.plan.geometry,

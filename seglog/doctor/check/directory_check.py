@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from seglog.doctor.parts.tolerant_files import CheckedFiles
+from seglog.storage.directory import RocksPart, is_rocksdb_file
 from seglog.storage.files import LINK, PACK_NAME, UNDO_FOLDER, kind_of, wanted_kind
 from seglog.storage.findings import Finding
 from seglog.storage.format import names
@@ -26,8 +27,6 @@ _QUEUE_FOLDERS: Final = (names.CONSUME_QUEUE, names.BATCH_CONSUME_QUEUE, names.C
 _FOLDERS: Final = frozenset(
     {*_SEGMENT_FOLDERS, *_QUEUE_FOLDERS, names.CONFIG, COMPACTION, names.OURS, "rocksdbstore"}
 )
-_FOREIGN: Final = frozenset({"rocksdbstore", "rocksdb"})
-"""RocksDB folders that RocketMQ may have beside a file store; a check does not read them."""
 _CONFIG_FILE: Final = re.compile(
     r"\w+\.json(\.bak)?|timercheck|(timer|transaction)[mM]etrics(\.bak)?|tools\.\w+"
 )
@@ -62,8 +61,10 @@ class _Findings:
         return [group.finding(code) for (code, *_rest), group in self.groups.items()]
 
 
-def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[list[Finding], bool]:
-    """Returns the findings on names, owners and rights, and whether a RocksDB folder exists.
+def tree_findings(
+    files: CheckedFiles, root: Path, rocksdb: Iterable[RocksPart], *, is_live: bool
+) -> list[Finding]:
+    """Returns the findings on names, owners and rights; the parts that are in RocksDB are passed over.
 
     With an open writer (``is_live``) a staged file is one that the writer is about to rename. Files in the
     wrong place that keep RocketMQ from starting are reported by the check that reads their folder; ``files``
@@ -72,13 +73,12 @@ def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[li
     found = _Findings()
     owner = files.status(root).st_uid
     of_log = files.log_folders
-    has_rocksdb = False
-    for name, status in _walk(files, root, root):
+    foreign = {part.name for part in rocksdb}
+    for name, status in _walk(files, root, root, foreign):
         parts = name.split("/")
         is_dir = stat.S_ISDIR(status.st_mode)
         kind = kind_of(status.st_mode)
-        if _FOREIGN.intersection(parts):
-            has_rocksdb = True
+        if name in foreign or (parts[0] in foreign and not is_dir and is_rocksdb_file(parts[-1])):
             continue
         if status.st_uid != owner:
             found.add("file-owner", name, f"user {owner}", f"user {status.st_uid}")
@@ -91,7 +91,7 @@ def tree_findings(files: CheckedFiles, root: Path, *, is_live: bool) -> tuple[li
             is_live and wrong == "leftover"
         ):
             found.add(wrong, name, "", "a folder" if is_dir else "a file")
-    return [*found.list(), *(_log_folder(name) for name in of_log)], has_rocksdb
+    return [*found.list(), *(_log_folder(name) for name in of_log)]
 
 
 def _in_log(parts: list[str], folders: Sequence[str]) -> list[str]:
@@ -111,17 +111,23 @@ def _log_folder(name: str) -> Finding:
     )
 
 
-def _walk(files: CheckedFiles, root: Path, folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yields every name below a folder, relative to the store, parents first."""
+def _walk(
+    files: CheckedFiles, root: Path, folder: Path, foreign: Container[str]
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Yields every name below a folder, relative to the store, parents first.
+
+    Of a folder in ``foreign`` only that is yielded which RocketMQ has beside it: queue files.
+    """
     try:
         entries = files.scan(folder)
     except OSError:  # the check that reads the folder reports it as unreadable
         return
     for own_name, status in entries:
         path = folder / own_name
-        yield path.relative_to(root).as_posix(), status
-        if stat.S_ISDIR(status.st_mode) and own_name not in _FOREIGN:
-            yield from _walk(files, root, path)
+        name = path.relative_to(root).as_posix()
+        yield name, status
+        if stat.S_ISDIR(status.st_mode) and (name not in foreign or name in _QUEUE_FOLDERS):
+            yield from _walk(files, root, path, foreign)
 
 
 def _judge(parts: list[str], *, is_dir: bool) -> str:

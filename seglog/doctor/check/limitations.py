@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from seglog.doctor.check.record_observer import Seen
 from seglog.storage.audit import AuditReport
+from seglog.storage.directory import RocksPart
 from seglog.storage.small_files import LogOrigin
 from seglog.text import moment
 
 
 def blind_spots(
-    report: AuditReport, seen: Seen, origin: LogOrigin | None, *, is_live: bool, has_rocksdb: bool
+    report: AuditReport, seen: Seen, origin: LogOrigin | None, rocksdb: Sequence[RocksPart], *, is_live: bool
 ) -> Iterator[str]:
     """Yields a sentence for each limitation.
 
@@ -19,8 +20,8 @@ def blind_spots(
         report: The facts about the files.
         seen: The facts about the records.
         origin: The start of a log that a compaction wrote, None for other logs.
+        rocksdb: The parts of the store that are in RocksDB.
         is_live: Whether a process has the store open.
-        has_rocksdb: Whether part of the store is in RocksDB.
     """
     without = seen.records - seen.with_crc
     if without:
@@ -34,8 +35,8 @@ def blind_spots(
         yield _front(report.min_phy_offset, origin)
     if report.mode != "normal":
         yield "messages of the moment before the crash that reached neither log nor queue: they left no trace"
-    if has_rocksdb:
-        yield "what RocketMQ keeps in RocksDB beside the files"
+    if rocksdb:
+        yield f"what RocketMQ keeps in RocksDB: {', '.join(part.text for part in rocksdb)}"
     yield "the contents of message bodies, and the meaning of values in config files"
 
 

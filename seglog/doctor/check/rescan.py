@@ -26,8 +26,7 @@ def excuse_rescanned(findings: Collection[Finding], store: AuditPlan) -> list[Fi
 
     If any queue still has files, other queues without files are not excused.
     """
-    queues = (*store.queue_files.values(), *store.batch_files.values())
-    codes = MADE_BY_ROCKETMQ - {"queue-missing"} if any(queue.sizes for queue in queues) else MADE_BY_ROCKETMQ
+    codes = MADE_BY_ROCKETMQ - {"queue-missing"} if store.has_queue_files else MADE_BY_ROCKETMQ
     excused = [finding for finding in findings if finding.code in codes]
     if not store.is_rescan_due or not excused:
         return list(findings)

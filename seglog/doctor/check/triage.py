@@ -12,7 +12,7 @@ from seglog.doctor.check.broker_start import BrokerStart, Start, phy_offset_of, 
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
 from seglog.storage.files import LINK, NAMES_OF_A_STORE
-from seglog.storage.findings import Finding, ending_of
+from seglog.storage.findings import Finding, ending_of, refuses_repair
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
     COMMIT_LOG,
@@ -47,7 +47,7 @@ class Triage:
         is_log_unread: Whether the log, or a part of it, cannot be read.
         unread: Folders of queues that cannot be read, sorted; these may have units of further lost messages.
         saved: Messages that RocketMQ does not serve now, or would cut off, and that a repair saves; None
-            while a repair is half done, because the next one takes it back first.
+            while a repair is half done, because the next one takes it back first, and 0 where it is refused.
         made_anew: How many of these RocketMQ serves again by itself once it has started.
         do_not: What would do harm, and why; empty if nothing would.
     """
@@ -90,11 +90,18 @@ def verdict_on(report: CheckReport) -> Triage:
         earlier,
         is_log_unread,
         tuple(sorted({*_unread_queues(report.findings)})),
-        # Records of a queue that began anew after them are no messages of it.
-        None if _HALF_DONE in codes else min(unqueued + back + behind, report.messages.messages + back),
+        _saved(report, unqueued + back + behind, back),
         unqueued if _makes_queues_itself(report) else 0,
         _do_not(report, doubt),
     )
+
+
+def _saved(report: CheckReport, saved: int, back: int) -> int | None:
+    codes = {finding.code for finding in report.findings}
+    if _HALF_DONE in codes:
+        return None
+    # Records of a queue that began anew after them are no messages of it.
+    return 0 if any(map(refuses_repair, report.findings)) else min(saved, report.messages.messages + back)
 
 
 def ending_of_check(report: CheckReport, *, is_strict: bool = False) -> Ending:

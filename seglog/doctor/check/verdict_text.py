@@ -9,7 +9,7 @@ from typing import Final
 from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.triage import Triage, verdict_on
-from seglog.storage.findings import bytes_text, next_command
+from seglog.storage.findings import bytes_text, next_command, refuses_repair
 from seglog.text import count_text
 
 _MAX_TOPICS: Final = 3
@@ -45,6 +45,8 @@ def _saved_text(report: CheckReport, verdict: Triage) -> str:
     if verdict.saved:
         own = f"; RocketMQ makes the queues of {verdict.made_anew:,} anew itself" if verdict.made_anew else ""
         return f"saves {count_text(verdict.saved, 'message')}{own}"
+    if not report.is_clean and any(map(refuses_repair, report.findings)):
+        return "refused: seglog does not write to a store with queues in RocksDB"
     return "nothing to do" if report.is_clean else "saves no message"
 
 

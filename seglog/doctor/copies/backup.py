@@ -30,7 +30,15 @@ from seglog.doctor.undo.copied_names import (
     TEMPORARY,
 )
 from seglog.errors import InvalidArgumentError, ReadOnlyError, StoreLockedError
-from seglog.storage.directory import LogReader, as_stated, demand_log, demand_store
+from seglog.storage.directory import (
+    LogReader,
+    RocksKind,
+    as_stated,
+    demand_log,
+    demand_store,
+    find_rocksdb,
+    is_rocksdb_file,
+)
 from seglog.storage.files import HeldLock, StoreRoot, copy_file, link_or_copy
 from seglog.storage.format import names
 from seglog.storage.walk import LogScan
@@ -142,11 +150,12 @@ class _Backup:
         self._links = links
         self._folders = [self._made]
         self._done = Copied(self._made, is_hot=is_hot)
+        self._rocksdb = {part.name: part for part in find_rocksdb(self._files, self._root)}
 
     def run(self) -> Copied:
         self._others.make_dirs(self._made)
         self._root_files()
-        for folder in (*FIRST_FOLDERS, *QUEUE_FOLDERS):
+        for folder in (*FIRST_FOLDERS, *QUEUE_FOLDERS, *self._queues_apart):
             if self._files.is_dir(self._root / folder):
                 self._folder(Path(folder))
         self._log()
@@ -157,7 +166,8 @@ class _Backup:
     def _root_files(self) -> None:
         for entry in self._files.list_dir(self._root):
             is_of_log = any(Path(folder).parts[0] == entry.name for folder in self._files.log_folders)
-            if entry.is_dir and entry.name not in COPIED_FOLDERS and not is_of_log:
+            is_copied = is_of_log or entry.name in COPIED_FOLDERS | self._queues_apart
+            if entry.is_dir and not is_copied:
                 self._done.left_out.append(entry.name)
             elif not entry.is_dir and entry.name not in _KEPT_BACK and entry.name not in COPIED_FOLDERS:
                 self._copy(Path(entry.name))
@@ -168,13 +178,25 @@ class _Backup:
                 self._copy(Path(name))
         self._copy(Path("timerwheel"))
 
+    @property
+    def _queues_apart(self) -> frozenset[str]:
+        """Folders with queues in RocksDB that no store of files has."""
+        queues = (name for name, part in self._rocksdb.items() if part.kind is RocksKind.QUEUES)
+        return frozenset(queues) - COPIED_FOLDERS
+
     def _folder(self, folder: Path) -> None:
         """Copies a folder: of consecutive files, and of index files, only the last is still written.
 
-        Of seglog's own, only the last file of the history of offsets is.
+        Of seglog's own, only the last file of the history of offsets is. A RocksDB is copied if the store is
+        closed: its files belong together, and an open one changes all of them.
         """
-        self._make(folder)
         entries = self._files.list_dir(self._root / folder)
+        if self._done.is_hot and str(folder) in self._rocksdb:
+            self._leave_out(f"{folder} (RocksDB)")
+            entries = [entry for entry in entries if entry.is_dir or not is_rocksdb_file(entry.name)]
+            if not entries:
+                return
+        self._make(folder)
         row = [entry.name for entry in entries if not entry.is_dir and entry.name.isdecimal()]
         for entry in entries:
             place = folder / entry.name

@@ -39,6 +39,7 @@ from seglog.doctor.erase.residue_search import Leftovers, find_leftovers
 from seglog.doctor.message import LogView, Scan, Search, find_families
 from seglog.doctor.message.roles import role_of
 from seglog.errors import CorruptError, NotFoundError, StoreError
+from seglog.storage.directory import demand_own_queues
 from seglog.storage.files import Files, RestoringFiles, lock_held, read_part
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.ours import Seal
@@ -145,11 +146,13 @@ def plan_erase(
 
     Raises:
         NotFoundError: There is no such message.
+        UnsupportedStoreError: The store, or a branch, has queues in RocksDB.
     """
     copies: list[ErasedCopy] = []
     searches: dict[str, Search] = {}
     missing: NotFoundError | None = None
     for store in stores_of(files, root):
+        demand_own_queues(files, root / store)
         with LogView(files, root / store) as view:
             try:
                 found = find_families(view, wanted, topic=topic, scan=scan, progress=progress)

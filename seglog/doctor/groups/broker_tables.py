@@ -16,6 +16,7 @@ from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import GroupTable, TopicTable
 from seglog.clock import Clock
 from seglog.doctor.groups.offset_moves import open_offsets
+from seglog.storage.directory import demand_own_tables
 from seglog.storage.files import Files, lock_held
 from seglog.storage.format.names import CONFIG, OURS
 from seglog.storage.small_files import ConfigFile
@@ -59,9 +60,11 @@ def hold_tables(files: Files, root: Path, clock: Clock) -> Iterator[HeldTables]:
 
     Raises:
         StoreLockedError: A broker or another process has the store open.
+        UnsupportedStoreError: Its broker keeps tables in RocksDB.
         ConfigError: A file and its backup cannot be read.
     """
     evidence = root / OURS / "evidence"
+    demand_own_tables(files, root)  # before the lock, whose file it would make
     with lock_held(files, root):
         tables = HeldTables(
             read_topics(files, root, clock, evidence=evidence),

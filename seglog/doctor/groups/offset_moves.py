@@ -16,6 +16,7 @@ from seglog.broker.offsets import ConsumerOffsets, OffsetHistory, OffsetPast
 from seglog.clock import Clock
 from seglog.doctor.tables.offset_table import OFFSETS_FILE, GroupOffset, OffsetTable, by_queue
 from seglog.errors import NotFoundError, OffsetRangeError
+from seglog.storage.directory import demand_own_tables
 from seglog.storage.files import Files, lock_held
 from seglog.storage.format.names import OURS, check_group, check_topic
 from seglog.storage.small_files import ConfigFile
@@ -235,6 +236,7 @@ def _moved(
     *,
     apply: bool,
 ) -> list[Move]:
+    demand_own_tables(files, root)
     with lock_held(files, root) if apply else nullcontext():
         now = by_queue(OffsetTable(files, root).all())
         with MessageStore.open(root, read_only=True, files=files) as store:

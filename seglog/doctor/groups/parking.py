@@ -19,6 +19,7 @@ from seglog.doctor.message.copy_names import PARKED_FROM, PARKED_ID
 from seglog.doctor.message.roles import Role, group_of, role_of
 from seglog.doctor.tables.offset_table import GroupOffset, OffsetTable
 from seglog.errors import InvalidArgumentError, NotFoundError
+from seglog.storage.directory import demand_own_tables
 from seglog.storage.files import Files
 from seglog.storage.format.config import ConfigValue
 from seglog.storage.format.names import CONFIG, OURS, PARK_PREFIX, check_group
@@ -71,10 +72,12 @@ def park(files: Files, root: Path, clock: Clock, wanted: str, group: str) -> Par
     Raises:
         NotFoundError: No such message, or the group has no offset in its queue.
         InvalidArgumentError: The message is not the next one of the group.
+        UnsupportedStoreError: The store has queues in RocksDB, or its broker keeps tables there.
         StoreLockedError: A broker or another process has the store open.
         FullError: No space; the group's offset is unchanged.
     """
     check_group(group)
+    demand_own_tables(files, root)
     with LogView(files, root) as view:
         (*_others, family) = find_families(view, wanted, scan=Scan.WHERE_NEEDED).families
     message, before = _choose(family, OffsetTable(files, root).all(), wanted, group)

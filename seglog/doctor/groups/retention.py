@@ -14,6 +14,7 @@ from seglog.clock import Clock
 from seglog.doctor.message.pending import DELAY_FILE
 from seglog.doctor.tables.lost_tables import demand_offsets
 from seglog.doctor.tables.offset_table import OffsetTable, by_queue
+from seglog.storage.directory import demand_own_queues
 from seglog.storage.files import Files
 from seglog.storage.small_files import ConfigFile
 from seglog.storage.store import MessageStore
@@ -79,6 +80,7 @@ def plan_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules
 
     Raises:
         ConfigError: The offsets of the groups are lost, so what they need is not known.
+        UnsupportedStoreError: They are in RocksDB, or queues are.
         StoreError: There is no store, or it cannot be read.
     """
     with MessageStore.open(root, create=False, read_only=True, files=files, clock=clock) as store:
@@ -108,6 +110,7 @@ def run_retention(files: Files, root: Path, clock: Clock, rules: RetentionRules)
 
 
 def _plan(store: MessageStore, clock: Clock, rules: RetentionRules) -> RetentionPlan:
+    demand_own_queues(store.files, store.path)
     demand_offsets(store.files, store.path)
     segments = store.retention.segments()
     limit_ms = clock.now_ms() - rules.older_than_ms

@@ -14,6 +14,7 @@ from seglog.clock import Clock
 from seglog.doctor.groups.queue_range import queue_range
 from seglog.doctor.tables.offset_table import OffsetTable
 from seglog.errors import NotFoundError, OffsetRangeError
+from seglog.storage.directory import demand_own_tables
 from seglog.storage.files import Files, lock_held
 from seglog.storage.format.names import check_group, check_queue_id, check_topic
 
@@ -64,12 +65,14 @@ def skip(
     Raises:
         NotFoundError: No such store or queue, or the group has no offset there and ``to`` is None.
         OffsetRangeError: The queue has no such offset, or the group is at its end.
+        UnsupportedStoreError: The broker of the store keeps tables in RocksDB.
         StoreLockedError: A broker or another process has the store open.
         ConfigError: The table cannot be read.
     """
     check_group(group)
     check_topic(topic)
     check_queue_id(queue_id)
+    demand_own_tables(files, root)
     low, high = queue_range(files, root, topic, queue_id)
     with lock_held(files, root):
         table = OffsetTable(files, root)

@@ -44,6 +44,7 @@ from seglog.errors import LengthUnknownError
 from seglog.storage.directory import (
     NOTHING_KNOWN,
     FileSizes,
+    demand_own_queues,
     demand_store,
     disproved_lengths,
     list_store,
@@ -135,11 +136,12 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     Raises:
         NotFoundError: There is nothing at ``root``.
         NotAStoreError: ``root`` is not a store.
-        UnsupportedStoreError: A store of another kind.
+        UnsupportedStoreError: A store of another kind, or with queues in RocksDB.
         LengthUnknownError: Nothing shows how long the files of the log must be.
         InvalidArgumentError: The files prove another length than given.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
+    demand_own_queues(files, root)
     found = unfinished(files, root)
     first = first_actions(found)
     if found:
@@ -297,11 +299,13 @@ def repair_store(
         else.
 
     Raises:
+        UnsupportedStoreError: As :func:`plan_repair`.
         StoreLockedError: Another process has it open for writing.
         FullError: No space; the changes so far can be undone, or the repair started again.
         UndoError: A repair that was stopped cannot be taken back: the store was changed since.
     """
     demand_store(files, root)
+    demand_own_queues(files, root)  # before the lock, whose file it would make
     with locked(files, root) as had_lock:
         plan = plan_repair(files, root, clock, sizes)
         if not (plan.first or plan.changes) or not confirm(plan):

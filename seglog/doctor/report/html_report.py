@@ -174,9 +174,8 @@ def _finding(same: Sequence[Finding], report: CheckReport) -> str:
             f"<div><b>RocketMQ logs:</b> <code>{text(line)}</code></div>" for line in first.rocketmq_logs
         )
         todo += f"<div><b>For messages:</b> {text(first.for_messages)}.</div>"
-        todo += f"<div><b>To do:</b> {text(first.fix)}.</div>"
-        if first.command:
-            typed = _typed(first, report)
+        todo += f"<div><b>To do:</b> {text(first.fix_among(report.findings))}.</div>"
+        if typed := _typed(first, report):
             todo += f'<code class="do">{text(typed)}</code>'
             if replaced := bytes_text(typed):
                 todo += f"<div>BYTES: {text(replaced)}</div>"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.directory import TOPICS_FILE
+from seglog.storage.directory import TOPICS_FILE, RocksPart, RocksTable, find_rocksdb, parts_with
 from seglog.storage.files import Files
 from seglog.storage.findings import MOST_QUOTED, Finding
 from seglog.storage.format.config import ConfigValue, decode_config
@@ -55,12 +55,15 @@ class TopicQueues:
 class ConfigTables:
     """The contents of the config files.
 
+    A table that the broker keeps in RocksDB counts as missing: a JSON file of it may be from before.
+
     Attributes:
         topics: Topics by name; None if the file is missing or cannot be read.
         offsets: Offsets of consumer groups.
         delays: Offsets by delay level; None if the file is missing or cannot be read.
         groups: Names of the consumer groups that the broker knows; None as above.
         listed: Names of the files that are there themselves or as a backup, readable or not.
+        rocksdb: The parts of the store that are in RocksDB.
         findings: The findings.
     """
 
@@ -69,6 +72,7 @@ class ConfigTables:
     delays: dict[int, int] | None = None
     groups: frozenset[str] | None = None
     listed: frozenset[str] = frozenset()
+    rocksdb: tuple[RocksPart, ...] = ()
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -82,6 +86,13 @@ def load_tables(files: Files, root: Path) -> ConfigTables:
         value = _load(files, root, name, listed, tables.findings)
         if value is not None:
             _take(tables, name, value)
+    tables.rocksdb = find_rocksdb(files, root)
+    if parts_with(tables.rocksdb, RocksTable.TOPICS):
+        tables.topics = None
+    if parts_with(tables.rocksdb, RocksTable.GROUPS):
+        tables.groups = None
+    if parts_with(tables.rocksdb, RocksTable.OFFSETS):
+        tables.offsets = []
     return tables
 
 

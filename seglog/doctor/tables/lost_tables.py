@@ -15,8 +15,8 @@ from pathlib import Path
 
 from seglog.broker.offsets import SAVED_WITH_OFFSETS, OffsetPast
 from seglog.doctor.tables.config_tables import GROUPS_FILE, OFFSETS_FILE, ConfigTables, load_tables
-from seglog.errors import ConfigError
-from seglog.storage.directory import TOPICS_FILE
+from seglog.errors import ConfigError, UnsupportedStoreError
+from seglog.storage.directory import TOPICS_FILE, RocksTable, parts_with
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import CONFIG, DLQ_PREFIX, RETRY_PREFIX
@@ -44,9 +44,11 @@ def lost_findings(files: Files, root: Path, tables: ConfigTables, topics: Iterab
         topics: Topics that have queues.
     """
     proofs: list[tuple[str, str]] = []
-    if OFFSETS_FILE not in tables.listed and (proof := _proof_of_offsets(files, root, tables)):
+    has_offsets = OFFSETS_FILE in tables.listed or parts_with(tables.rocksdb, RocksTable.OFFSETS)
+    if not has_offsets and (proof := _proof_of_offsets(files, root, tables)):
         proofs.append((OFFSETS_FILE, proof))
-    if TOPICS_FILE not in tables.listed and was_served(tables):
+    has_topics = TOPICS_FILE in tables.listed or parts_with(tables.rocksdb, RocksTable.TOPICS)
+    if not has_topics and was_served(tables):
         named = sorted(topic for topic in topics if is_registered(topic))
         if named:
             proofs.append((TOPICS_FILE, f"queues of {_some(named)}"))
@@ -67,8 +69,15 @@ def demand_offsets(files: Files, root: Path) -> None:
 
     Raises:
         ConfigError: The table and its backup are missing or empty, and groups had offsets.
+        UnsupportedStoreError: The broker keeps the table in RocksDB.
     """
     tables = load_tables(files, root)
+    if apart := parts_with(tables.rocksdb, RocksTable.OFFSETS):
+        raise UnsupportedStoreError(
+            f"the broker of {root} keeps the offsets of groups in RocksDB ({apart[0].name}), which seglog"
+            " does not read; what groups need is unknown",
+            help="nothing was changed; start the broker, which knows them",
+        )
     name = f"{CONFIG}/{OFFSETS_FILE}"
     found = [*tables.findings, *lost_findings(files, root, tables, ())]
     if lost := [one for one in found if one.code == "config-lost" and one.file == name]:

@@ -17,7 +17,13 @@ from seglog.spark.archive.manifest import Run
 from seglog.spark.archive.names import check_has_names, check_new_name, choose_store
 from seglog.spark.archive.restore_base import Sizes, check_sizes
 from seglog.spark.compact.swap import check_swappable, files_around
-from seglog.storage.directory import ReadingRoot, check_is_store, demand_store
+from seglog.storage.directory import (
+    ReadingRoot,
+    check_is_store,
+    demand_own_queues,
+    demand_own_tables,
+    demand_store,
+)
 from seglog.storage.files import check_writable
 
 _log = logger(__name__)
@@ -85,7 +91,8 @@ def check_restore(
         InvalidArgumentError: The archive has several stores, and none was named; one of store and archive is
             in the other; or ``sizes`` are not those of the store's files.
         StoreLockedError: Another process has the store open.
-        UnsupportedStoreError: Its folder cannot be exchanged for another.
+        UnsupportedStoreError: Its folder cannot be exchanged for another, or it has queues or tables in
+            RocksDB.
         ReadOnlyError: The file system of the store is mounted read-only.
         StoreError: The parent folder of the store may not be written.
     """
@@ -98,6 +105,8 @@ def check_restore(
         return
     check_is_free(root)
     files = files_around(root)
+    demand_own_queues(files, root)
+    demand_own_tables(files, root)
     check_swappable(files, root)
     check_sizes(files, root, sizes or Sizes())
 

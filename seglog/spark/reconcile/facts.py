@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from seglog.doctor.check import CheckReport
+from seglog.doctor.check import CheckReport, ending_of_check
 from seglog.doctor.message import TIMER_FILE
 from seglog.doctor.parts import HalfQueue, half_queues
-from seglog.doctor.tables import ConfigTables, load_tables
+from seglog.doctor.tables import OFFSETS_FILE, ConfigTables, load_tables
+from seglog.errors import Ending
 from seglog.spark.checked_remote import checked_files
+from seglog.spark.remote_files import typed_path
 from seglog.storage.audit import AuditQueue
+from seglog.storage.directory import RocksTable, not_read_text
+from seglog.storage.findings import place_text
 from seglog.storage.format.system_names import is_business_topic, needs_no_registration
 from seglog.storage.format.timer import decode_timer_checkpoint
 
+_OFFSETS_UNKNOWN: Final = frozenset({"config-damaged", "config-lost", "config-shape"})
+"""Codes of findings on the table of offsets with which it is not what the groups have reached."""
 BROADCAST_SUFFIX: Final = "@broadcast"
 """Suffix of a group's name in the offset table, for the progress of a broadcast group through a proxy."""
 
@@ -31,6 +38,8 @@ class StoreFacts:
         halves: Queues of half messages.
         timer_read_ms: Timer messages that were due before this time are delivered; 0 without a timer wheel.
         has_tombstones: Whether tombstones replace lost messages in the log.
+        unseen: What verdicts about the store do not show, and why, in words: offsets of groups that cannot be
+            read, and losses.
     """
 
     store: str
@@ -40,6 +49,7 @@ class StoreFacts:
     halves: tuple[HalfQueue, ...]
     timer_read_ms: int
     has_tombstones: bool
+    unseen: tuple[str, ...]
 
 
 def load_facts(report: CheckReport) -> StoreFacts:
@@ -56,7 +66,19 @@ def load_facts(report: CheckReport) -> StoreFacts:
         tuple(half_queues(files, root, report.geometry, queues, tables)),
         timer_read_ms,
         any(finding.code == "tombstones" for finding in report.findings),
+        tuple(_unseen(report, tables)),
     )
+
+
+def _unseen(report: CheckReport, tables: ConfigTables) -> Iterator[str]:
+    if text := not_read_text(tables.rocksdb, RocksTable.OFFSETS):
+        yield text
+    for finding in report.findings:
+        if finding.code in _OFFSETS_UNKNOWN and Path(finding.file).name == OFFSETS_FILE:
+            yield f"the offsets of groups; {finding.meaning}: {place_text(finding)}"
+    if ending_of_check(report) is Ending.LOSS:
+        typed = typed_path(report.store)
+        yield f"messages that the store has lost: `seglog spark audit {typed}` names them"
 
 
 def subscribers(stores: Iterable[StoreFacts]) -> dict[str, list[str]]:

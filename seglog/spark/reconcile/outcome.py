@@ -40,6 +40,7 @@ class Outcome:
         rows: Messages that are neither delivered, passed nor pending, if the caller requested them. They can
             be read once, while the session is open.
         unread: Stores that could not be read, while others could.
+        unseen: What the verdicts do not show of stores that could be read: the store, and what, in words.
     """
 
     stores: list[str]
@@ -47,11 +48,12 @@ class Outcome:
     counts: MessageCounts | None
     rows: Iterator[dict[str, object]]
     unread: Sequence[UnreadStore] = ()
+    unseen: Sequence[tuple[str, str]] = ()
 
     @property
     def is_clean(self) -> bool:
-        """Whether all stores were read, no verdict is a finding, and every message has its verdicts."""
-        if self.unread or any(queue.verdict in QUEUE_FINDINGS for queue in self.queues):
+        """Whether all was read and seen, no verdict is a finding, and every message has its verdicts."""
+        if self.unread or self.unseen or any(queue.verdict in QUEUE_FINDINGS for queue in self.queues):
             return False
         if self.counts is None:
             return True
@@ -98,8 +100,9 @@ def reconcile_all(
         save_table(_store_frame(spark, found.stores, unread or ()), f"{folder}/stores", form)
         save_table(queue_frame(spark, found.queues), f"{folder}/queues", form)
     stores = [facts.store for facts in found.stores]
+    unseen = [(facts.store, text) for facts in found.stores for text in facts.unseen]
     if not messages or not stores:
-        return Outcome(stores, found.queues, None, iter(()), tuple(unread or ()))
+        return Outcome(stores, found.queues, None, iter(()), tuple(unread or ()), unseen)
     frame = message_verdicts(spark, found.stores, told, verify=verify)
     if folder is not None:  # verdicts are computed once, and counted in the files that they were written to
         made = f"{folder}/messages"
@@ -107,7 +110,7 @@ def reconcile_all(
         frame = spark.read.schema(frame.schema).format(form).load(made)
     counts = count_verdicts(frame, found.stores)
     rows = _rows(frame, counts) if wants_rows else iter(())
-    return Outcome(stores, found.queues, counts, rows, tuple(unread or ()))
+    return Outcome(stores, found.queues, counts, rows, tuple(unread or ()), unseen)
 
 
 def _store_frame(

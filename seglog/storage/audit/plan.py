@@ -61,6 +61,7 @@ def plan_audit(
         store.log_files,
         store.queue_files,
         store.batch_files,
+        store.rocksdb,
         store.findings,
         batch_topics(configured_kinds(files, root).batch, store.queue_files, store.batch_files),
         plan_splits(store.log_files, store.geometry.segment_size_bytes, split_bytes),

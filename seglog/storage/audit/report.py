@@ -12,7 +12,7 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.scan.message_counts import MessageCounts
 from seglog.storage.walk.behind_damage import Hole
 
-_ORDINARY: Final = frozenset({"log-spare", "queue-deleted"})
+_ORDINARY: Final = frozenset({"log-spare", "queue-deleted", "rocksdb-queues", "rocksdb-tables"})
 """Findings that a healthy store has too."""
 
 

@@ -69,3 +69,13 @@ from seglog.storage.directory.queue_files import queue_directory as queue_direct
 from seglog.storage.directory.queue_files import read_units as read_units
 from seglog.storage.directory.queue_files import read_units_left as read_units_left
 from seglog.storage.directory.reading_root import ReadingRoot as ReadingRoot
+from seglog.storage.directory.rocksdb_parts import SEPARATE_QUEUES as SEPARATE_QUEUES
+from seglog.storage.directory.rocksdb_parts import RocksKind as RocksKind
+from seglog.storage.directory.rocksdb_parts import RocksPart as RocksPart
+from seglog.storage.directory.rocksdb_parts import RocksTable as RocksTable
+from seglog.storage.directory.rocksdb_parts import demand_own_queues as demand_own_queues
+from seglog.storage.directory.rocksdb_parts import demand_own_tables as demand_own_tables
+from seglog.storage.directory.rocksdb_parts import find_rocksdb as find_rocksdb
+from seglog.storage.directory.rocksdb_parts import is_rocksdb_file as is_rocksdb_file
+from seglog.storage.directory.rocksdb_parts import not_read_text as not_read_text
+from seglog.storage.directory.rocksdb_parts import parts_with as parts_with

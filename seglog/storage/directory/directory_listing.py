@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,8 +48,6 @@ _KNOWN_NAMES = frozenset(
 _TELLING_NAMES = _KNOWN_NAMES - {CONFIG, LOCK_FILE, INDEX}
 """Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
 _MOST_LOOKED_INTO: Final = 32
-_ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
-"""Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +92,9 @@ def check_is_store(files: Files, root: Path, *, makes: bool = False) -> bool:
     ledgers = sorted(name for name in found if name.startswith("dledger-"))
     if ledgers:
         raise UnsupportedStoreError(
-            f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format"
+            f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format",
+            help="seglog reads stores with storeType=default or defaultRocksDB; nothing was changed",
         )
-    for queues in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE):
-        if any(_ROCKSDB_NAME.fullmatch(entry.name) for entry in files.list_dir(root / queues)):
-            raise UnsupportedStoreError(f"{root} keeps its queues in RocksDB (storeType=defaultRocksDB)")
     if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
         shown = ", ".join(sorted(found)[:4])
         raise NotAStoreError(

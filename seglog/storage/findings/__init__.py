@@ -14,6 +14,7 @@ from seglog.storage.findings.finding_text import finding_fields as finding_field
 from seglog.storage.findings.finding_text import findings_fields as findings_fields
 from seglog.storage.findings.finding_text import place_text as place_text
 from seglog.storage.findings.findings import Finding as Finding
+from seglog.storage.findings.findings import refuses_repair as refuses_repair
 from seglog.storage.findings.log_codes import LOG_CODES as LOG_CODES
 from seglog.storage.findings.what_next import bytes_text as bytes_text
 from seglog.storage.findings.what_next import next_command as next_command

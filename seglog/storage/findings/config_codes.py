@@ -72,6 +72,11 @@ CONFIG_CODES: Final[dict[str, Code]] = {
         "offsets come back from their history, topics from their queues, and damaged files are moved away;"
         " restore any other file from a copy of the store, or set offsets with `seglog offsets reset`",
     ),
+    "rocksdb-tables": note(
+        "the broker keeps these tables in RocksDB, which seglog does not read: they are not looked at, and"
+        " JSON files of them may be from before",
+        "none is lost by that; what groups have consumed is known to the broker alone",
+    ),
     "config-backup-only": note("only the backup of a config file is there; RocketMQ reads it", INTACT),
     "config-shape": warning(
         "a config file is JSON, but a value in it cannot be",

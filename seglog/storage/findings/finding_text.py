@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from seglog.storage.findings.code import WITH_OPTION, Severity
-from seglog.storage.findings.findings import Finding
+from seglog.storage.findings.findings import Finding, refuses_repair
 from seglog.text import count_text, size_text, time_text
 
 MOST_QUOTED: Final = 4096
@@ -82,7 +82,7 @@ def _with_unit(code: str, value: str) -> str:
 
 def findings_fields(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
     """Yields all findings on a store for programs."""
-    asking = [finding for finding in findings if finding.command.startswith(WITH_OPTION)]
+    asking = [one for one in findings if one.command.startswith(WITH_OPTION) or refuses_repair(one)]
     for finding in findings:
         yield finding_fields(finding, asking)
 
@@ -92,8 +92,9 @@ def finding_fields(finding: Finding, among: Iterable[Finding] = ()) -> dict[str,
 
     Args:
         finding: The finding.
-        among: Findings on the store of which one may ask for an option of the command.
+        among: As :meth:`Finding.command_among` takes them.
     """
+    among = list(among)
     return {
         "code": finding.code,
         "severity": finding.severity.value,
@@ -105,7 +106,7 @@ def finding_fields(finding: Finding, among: Iterable[Finding] = ()) -> dict[str,
         "messages": finding.messages,
         "meaning": finding.meaning,
         "forMessages": finding.for_messages,
-        "fix": finding.fix,
+        "fix": finding.fix_among(among),
         "command": finding.command_among(among),
         "rocketmqLogs": list(finding.rocketmq_logs),
     }

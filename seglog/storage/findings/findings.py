@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from seglog.storage.findings.code import REPAIR, WITH_OPTION, Severity
+from seglog.storage.findings.code import REFUSED_REPAIR, REPAIR, ROCKSDB_QUEUES, WITH_OPTION, Severity
 from seglog.storage.findings.finding_codes import CODES
 from seglog.storage.findings.rocketmq_lines import lines_of
 from seglog.storage.format.names import parse_segment_file_name
@@ -76,11 +76,23 @@ class Finding:
         """Returns :attr:`command`; a repair has the option without which it is refused, or does less.
 
         Args:
-            findings: The findings on the store, or those of them that ask for an option.
+            findings: The findings on the store, or those of them that ask for an option or refuse a repair;
+                a command that is refused is left out.
         """
+        findings = list(findings)
+        if self.command.startswith((REPAIR, WITH_OPTION)) and any(map(refuses_repair, findings)):
+            return ""
         if self.command != REPAIR:
             return self.command
         return next((one.command for one in findings if one.command.startswith(WITH_OPTION)), self.command)
+
+    def fix_among(self, findings: Iterable[Finding]) -> str:
+        """Returns :attr:`fix`, or that there is none where a repair of the store is refused.
+
+        Args:
+            findings: As for :meth:`command_among`.
+        """
+        return self.fix if self.command_among(findings) or not self.command else REFUSED_REPAIR
 
     def command_for(self, store: str, among: Iterable[Finding] = ()) -> str:
         """Returns what to type about this finding.
@@ -99,3 +111,8 @@ class Finding:
         known = ", ".join(f"{word} {text}" for word, text in said.items() if text)
         detail = f": {known}" if known else ""
         return f"{self.code} {self.file} +{self.position_bytes}{detail} ({self.meaning})"
+
+
+def refuses_repair(finding: Finding) -> bool:
+    """Returns whether a repair of the store is refused because of a finding."""
+    return finding.code == ROCKSDB_QUEUES

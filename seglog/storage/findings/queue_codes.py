@@ -72,6 +72,11 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         REFUSES,
         "the file is moved to seglog/stray",
     ),
+    "rocksdb-queues": note(
+        "queues are in RocksDB, which seglog does not read: they are not looked at; what queue files lack is"
+        " read from the log, and nothing is written to the store",
+        "none is lost by that; those that the log lost are counted by queue files alone",
+    ),
     "queue-deleted": note(
         "the topic is not in topics.json: deleted, its records are left to retention",
         "those of a deleted topic are not served",

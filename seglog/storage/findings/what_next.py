@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from seglog.storage.findings.code import WITH_OPTION, Severity
-from seglog.storage.findings.findings import Finding
+from seglog.storage.findings.findings import Finding, refuses_repair
 from seglog.storage.format.names import OURS
 from seglog.text import shell_text
 
@@ -22,6 +22,8 @@ _BYTES_OF: Final[Mapping[str, str]] = {
 def next_command(findings: Sequence[Finding], store: str | os.PathLike[str]) -> str:
     """Returns the command that puts most right, empty if there is nothing to type.
 
+    Where a repair is refused it is the one that saves what can be read.
+
     Args:
         findings: What was found.
         store: The store directory.
@@ -30,6 +32,10 @@ def next_command(findings: Sequence[Finding], store: str | os.PathLike[str]) -> 
     if not serious or any(map(_blocks_repair, findings)):
         return ""
     typed = shell_text(store)
+    if any(map(refuses_repair, findings)):
+        serious = [finding for finding in serious if finding.command_among(findings)]
+        if not serious:
+            return f"seglog export --allow-lost -o FILE {typed}"
     # Without the option the same command is refused, or does less.
     for finding in serious:
         if finding.command.startswith(WITH_OPTION):

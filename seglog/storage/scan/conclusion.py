@@ -34,6 +34,7 @@ from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import standing_losses
 from seglog.storage.scan.queue_overlays import Overlays
 from seglog.storage.scan.replaced_log import ReplacedLog, close_queues, find_replaced
+from seglog.storage.scan.rocksdb_findings import with_rocksdb
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import RecordsBehind
 
@@ -122,6 +123,7 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     with_files = [*store.queue_files.values(), *store.batch_files.values()]
     if not store.log_files and (gone := log_gone(files, root, with_files)):
         findings = gone + [one for one in findings if one.code != "queue-beyond-log"]
+    findings = with_rocksdb(store, findings, queues, files)
     return Conclusion(findings, lost, lost_tail, standing, replaced)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from seglog.storage.findings.code import ROCKSDB_QUEUES
 from seglog.storage.findings.findings import Finding
 from seglog.storage.scan.holes_file import LOST_END, KnownHole
 
@@ -81,14 +82,16 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
     findings = list(findings)
     # Only stray entries behind the end of the log have places that the index should not have.
     is_behind = any(one.code in _BEHIND_END and (one.expected or one.code != _STRAY) for one in findings)
-    is_of_all = any(one.code == _ALL_UNCOUNTED for one in findings)
+    is_of_all = any(map(_counts_none, findings))
     uncounted = frozenset(_queue_of(one) for one in findings if one.code in _UNCOUNTED)
     is_at_end = is_behind and (is_of_all or bool(uncounted))
+    # The last messages of a queue leave no gap: without units nothing counts those that a hole held.
+    is_apart = any(one.code == ROCKSDB_QUEUES and one.messages for one in findings)
     return Doubt(
         any(
             finding.code == _REPLACED
             or (finding.code == _GAP and finding.expected)
-            or (finding.code in _HOLES and not finding.messages)
+            or (finding.code in _HOLES and (is_apart or not finding.messages))
             for finding in findings
         ),
         is_at_end,
@@ -98,7 +101,15 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
 
 def has_uncounted(findings: Iterable[Finding]) -> bool:
     """Returns whether a queue has no units behind the end of the log; without one a lost end is counted."""
-    return any(one.code in _UNCOUNTED or one.code == _ALL_UNCOUNTED for one in findings)
+    return any(one.code in _UNCOUNTED or _counts_none(one) for one in findings)
+
+
+def _counts_none(finding: Finding) -> bool:
+    """Returns whether a finding says that no queue has units that count what was lost at the log's end.
+
+    That on RocksDB has a number of messages if these are in no queue file.
+    """
+    return finding.code == _ALL_UNCOUNTED or (finding.code == ROCKSDB_QUEUES and finding.messages > 0)
 
 
 def earlier_doubt(standing: Iterable[KnownHole]) -> Doubt:

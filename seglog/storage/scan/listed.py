@@ -11,6 +11,7 @@ from seglog.storage.directory.index_files import index_division
 from seglog.storage.directory.lengths import Lengths
 from seglog.storage.directory.log_files import LogFile, log_start
 from seglog.storage.directory.queue_files import QueueFiles
+from seglog.storage.directory.rocksdb_parts import RocksKind, RocksPart, find_rocksdb
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import Checkpoint
@@ -32,6 +33,7 @@ class ListedStore:
         log_files: Commit-log files in order.
         queue_files: The files of each queue that has a directory.
         batch_files: The files of each batch queue that has a directory.
+        rocksdb: The parts that are in RocksDB.
         findings: The findings; at first those of the listing.
     """
 
@@ -43,6 +45,7 @@ class ListedStore:
     log_files: list[LogFile]
     queue_files: dict[tuple[str, int], QueueFiles]
     batch_files: dict[tuple[str, int], QueueFiles]
+    rocksdb: tuple[RocksPart, ...]
     findings: list[Finding]
 
     @property
@@ -55,6 +58,16 @@ class ListedStore:
         """Returns the division of its key-index files; None if nothing shows it."""
         written, segment = self.lengths.written.index, self.geometry.segment_size_bytes
         return index_division(files, self.root, written, segment)
+
+    @property
+    def has_queue_files(self) -> bool:
+        """Whether any queue has a file."""
+        return any(queue.sizes for queue in (*self.queue_files.values(), *self.batch_files.values()))
+
+    @property
+    def rocksdb_queues(self) -> list[RocksPart]:
+        """The parts in RocksDB that hold queues."""
+        return [part for part in self.rocksdb if part.kind is RocksKind.QUEUES]
 
     def log_start(self, end_phy_offset: int) -> int:
         """Returns the start of the log, given its end; -1 without any segment, as in RocketMQ."""
@@ -91,6 +104,7 @@ def list_whole(
         listing.log_files,
         listing.queue_files,
         listing.batch_files,
+        find_rocksdb(files, root),
         listing.findings,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from seglog.storage.directory import QueueFiles, known_topics, queue_directory
+from seglog.storage.directory import QueueFiles, RocksTable, known_topics, parts_with, queue_directory
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format import names
@@ -66,8 +66,10 @@ def overlay_queues(
         batch_topics: Topics that have batch queues.
         files: The file layer of the store.
     """
-    # After a crash the topic table may be older than the log, so every queue of the log counts.
-    known = known_topics(files, store.root) if store.mode == "normal" else None
+    # After a crash the topic table may be older than the log, and beside one in RocksDB it always may: then
+    # every queue of the log counts.
+    is_current = store.mode == "normal" and not parts_with(store.rocksdb, RocksTable.TOPICS)
+    known = known_topics(files, store.root) if is_current else None
     living, findings = living_queues(known, seen.plain, store.queue_files)
     folder = names.BATCH_CONSUME_QUEUE
     living_batch, wrong = living_queues(known, seen.batch, store.batch_files, folder)

@@ -123,6 +123,7 @@ class Survey(ListedStore):
             store.log_files,
             store.queue_files,
             store.batch_files,
+            store.rocksdb,
             found.findings,
             scan,
             rows,

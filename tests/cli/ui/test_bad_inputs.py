@@ -68,15 +68,9 @@ def test_a_file_in_place_of_a_folder_is_refused(seglog: Seglog, tmp_path, comman
 
 
 @pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
-@pytest.mark.parametrize("kind", ["rocksdb", "dledger"])
-def test_s4_50_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command, kind):
-    if kind == "rocksdb":
-        for folder in ("commitlog", "consumequeue"):
-            (tmp_path / folder).mkdir()
-        (tmp_path / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000001\n")
-    else:
-        (tmp_path / "dledger-n0" / "data").mkdir(parents=True)
-        (tmp_path / "dledger-n0" / "data" / "00000000000000000000").write_bytes(bytes(4096))
+def test_s4_50_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command):
+    (tmp_path / "dledger-n0" / "data").mkdir(parents=True)
+    (tmp_path / "dledger-n0" / "data" / "00000000000000000000").write_bytes(bytes(4096))
     before = golden.tree_digest(tmp_path)
     check_refused(seglog(*on(command, tmp_path)), UnsupportedStoreError)
     assert golden.tree_digest(tmp_path) == before

@@ -11,7 +11,8 @@ from typing_extensions import override
 
 from seglog import MessageStore
 from seglog.cli.main import commands
-from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError
+from seglog.doctor.check import check_store
+from seglog.errors import InvalidArgumentError, NotFoundError, StoreLockedError, UnsupportedStoreError
 from seglog.spark.archive.archive import archive_store
 from seglog.spark.archive.restore import restore_store
 from seglog.spark.archive.restore_base import Sizes
@@ -19,6 +20,9 @@ from seglog.spark.compact.swap import old_store
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.names import LOCK_FILE
 from tests.spark.archive.stores import NEW_SIZES, content, copy, damage, put
+from tests.support.material import rocksdb_stores
+from tests.support.material.golden import tree_digest
+from tests.support.material.rocksdb_stores import NAMES
 
 pytestmark = pytest.mark.spark
 
@@ -87,6 +91,28 @@ def test_lengths_that_the_store_does_not_have_are_refused(spark: SparkSession, t
             restore_store(folder, root, spark, sizes=sizes)
         assert "into a new store" in refused.value.help
     assert restore_store(folder, root, spark, sizes=Sizes(16384, 2000)).messages == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_store_with_queues_in_rocksdb_is_archived_and_restored_elsewhere_alone(
+    spark: SparkSession, tmp_path, name
+):
+    root, folder = rocksdb_stores.extract(name, tmp_path), tmp_path / "archive"
+    count = 130 if name == "rockslmq55" else 180
+    before = tree_digest(root)
+    made = archive_store(root, folder, spark)
+    assert made is not None
+    assert made.messages == count
+    for run in (
+        restored,
+        lambda *names: CliRunner().invoke(commands, ["spark", "restore", *map(str, names)]),
+    ):
+        refused = run(folder, root)
+        assert refused.exit_code == UnsupportedStoreError.exit_code
+        assert "RocksDB" in refused.stderr
+    assert tree_digest(root) == before
+    assert restored(folder, tmp_path / "new").exit_code == 0
+    assert check_store(tmp_path / "new").is_clean
 
 
 def test_a_dry_run_writes_nothing_and_refuses_what_the_restore_would(spark: SparkSession, tmp_path):

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from seglog.cli.main import commands
 from tests.spark.reconcile.oracle import Oracle
 from tests.spark.reconcile.planted import plant
-from tests.support.material import golden
+from tests.support.material import golden, rocksdb_stores
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +74,38 @@ def test_reconcile_of_a_store_that_is_in_order_ends_with_0(run, tmp_path):
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert "messages: 400 messages, 400 verdicts" in ran.stdout
     assert "next:" not in ran.stdout
+
+
+def test_reconcile_ends_with_1_where_offsets_are_in_rocksdb(run, tmp_path):
+    root = rocksdb_stores.with_tables(tmp_path)
+    ran = run("reconcile", root)
+    assert (ran.exit_code, ran.stderr) == (1, "")
+    assert f"not seen: {root}: what the broker keeps in RocksDB: config/rdb" in ran.stdout
+    lines = [json.loads(line) for line in run("reconcile", root, "--json").stdout.splitlines()]
+    assert [line["kind"] for line in lines] == ["unseen", "reconcile"]
+    assert lines[-1]["clean"] is False
+
+
+@pytest.mark.parametrize("name", rocksdb_stores.NAMES)
+def test_sql_gets_the_messages_of_queues_in_rocksdb(run, tmp_path, name):
+    root = rocksdb_stores.extract(name, tmp_path)
+    every = "SELECT topic, queueId, queueOffset, physicalOffset FROM messages"
+    found = [json.loads(line) for line in run("sql", root, every, "--json").stdout.splitlines()]
+    expected = {
+        (one["topic"], one["queueId"], one["min"] + at, message[0])
+        for one in rocksdb_stores.answers(name if name != "migrated54" else "rocks54")
+        for at, message in enumerate(one["messages"])
+        if not one["topic"].startswith("%LMQ%")
+    }
+    rows = {(row["topic"], row["queueId"], row["queueOffset"], row["physicalOffset"]) for row in found}
+    if name == "migrated54":  # the same messages, sent again: most have other places
+        assert {row[:3] for row in rows} == {row[:3] for row in expected}
+    else:
+        assert rows == expected
+    part = f"{every} WHERE topic = 'TopicA' AND queueId = 1 AND queueOffset >= 2"
+    ran = run("sql", root, part, "--json")
+    count = sum(row[0] == "TopicA" and row[1] == 1 and row[2] >= 2 for row in expected)
+    assert (ran.exit_code, len(ran.stdout.splitlines())) == (0, count)
 
 
 def test_sql_answers_from_all_stores_and_says_what_is_wrong_with_a_question(run, tmp_path):

@@ -15,6 +15,8 @@ from seglog.spark.reconcile.verdicts import QUEUE_VERDICTS
 from seglog.storage.format.system_names import DELAY_GROUP
 from tests.spark.reconcile.oracle import Oracle
 from tests.spark.reconcile.planted import DELAY, HALF, OP, plant
+from tests.support.machine.shared import copy_tree
+from tests.support.material import golden, rocksdb_stores
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +125,31 @@ def test_a_store_without_tables_knows_every_group_and_has_no_rows(tmp_path):
     found = queue_verdicts([load_facts(check_store(one.root))])
     assert {one.verdict for one in found} <= {"lag", "retrying", "dead", "ok"}
     assert all(one.offset is None for one in found)
+
+
+def test_offsets_that_cannot_be_read_are_said(planted, tmp_path):
+    (before,) = planted[:1]
+    assert not [text for text in load_facts(check_store(before.root)).unseen if "offsets" in text]
+    root = copy_tree(before.root, tmp_path / "cut")
+    table = root / "config" / "consumerOffset.json"
+    table.with_name(f"{table.name}.bak").unlink(missing_ok=True)
+    table.write_bytes(table.read_bytes()[:-9])
+    facts = load_facts(check_store(root))
+    assert not facts.tables.offsets
+    assert any("the offsets of groups" in text and "consumerOffset.json" in text for text in facts.unseen)
+
+
+def test_offsets_in_rocksdb_are_said_and_a_json_file_beside_them_is_not_believed(tmp_path):
+    root = rocksdb_stores.with_tables(tmp_path)
+    (root / "config" / "consumerOffset.json").write_text('{"offsetTable":{"EqTopic@g":{0:1}}}')
+    facts = load_facts(check_store(root))
+    assert not facts.tables.offsets
+    (said,) = facts.unseen
+    assert "config/rdb" in said
+
+
+def test_a_loss_that_the_audit_found_is_said(tmp_path):
+    root = golden.extract("d-zeropage-first", tmp_path)
+    (said,) = load_facts(check_store(root)).unseen
+    assert "messages that the store has lost" in said
+    assert load_facts(check_store(golden.extract("roll", tmp_path))).unseen == ()

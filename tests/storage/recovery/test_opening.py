@@ -116,11 +116,8 @@ REFUSED = {
     "only config": (lambda root: _files(root, "config/x.json", "src/main.py"), {}, NotAStoreError),
     "DLedger": (lambda root: _files(root, "dledger-n0/data/0", "checkpoint"), {}, UnsupportedStoreError),
     "RocksDB": (
-        lambda root: _files(root, f"commitlog/{'0' * 20}", "consumequeue/CURRENT"), {}, UnsupportedStoreError,
-    ),
-    "RocksDB, to read": (
-        lambda root: _files(root, f"commitlog/{'0' * 20}", "consumequeue/000012.sst"),
-        {"read_only": True}, UnsupportedStoreError,
+        lambda root: _files(root, f"commitlog/{'0' * 20}", "consumequeue/MANIFEST-000005"), {},
+        UnsupportedStoreError,
     ),
     "new store with tiny segments": (
         lambda root: root / "new", {"segment_size_bytes": 100}, InvalidArgumentError,
