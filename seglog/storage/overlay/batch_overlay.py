@@ -25,7 +25,8 @@ from seglog.storage.format.queue.batch_consume_queue import (
     make_batch_units,
 )
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.overlay.queue_overlay import LogFacts, code_of_missing
+from seglog.storage.overlay.kept_units import LogFacts
+from seglog.storage.overlay.queue_overlay import code_of_missing
 
 _NEVER = (1 << 63) - 1
 
