@@ -18,7 +18,7 @@ from typing import Final
 
 from seglog.doctor.check.recovery_walk import RecoveryWalk, first_walked, recovery_walk
 from seglog.storage.audit import AuditPlan, AuditQueue, Stitched
-from seglog.storage.directory import LogFile, LogReader, queue_directory
+from seglog.storage.directory import LogFile, LogReader, folder_of_queue, queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.layout import I32, I64
@@ -325,8 +325,7 @@ def unqueued_messages(
     lacking: Counter[str] = Counter()
     for finding in findings:
         if finding.code in UNQUEUED:
-            is_folder = finding.code == "queue-missing"
-            lacking[finding.file if is_folder else finding.file.rpartition("/")[0]] += finding.messages
+            lacking[folder_of_queue(finding.file)] += finding.messages
     held: Counter[str] = Counter()
     for queue in queues:
         folder = BATCH_CONSUME_QUEUE if queue.kind == "batch" else CONSUME_QUEUE

@@ -11,6 +11,7 @@ from typing import Final
 from seglog.doctor.check.broker_start import BrokerStart, Start, phy_offset_of, unqueued_messages
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
+from seglog.storage.directory import folder_of_queue
 from seglog.storage.findings import Finding, ending_of
 from seglog.storage.format.names import (
     BATCH_CONSUME_QUEUE,
@@ -139,7 +140,11 @@ def _makes_queues_itself(report: CheckReport) -> bool:
     walk = report.start.walk
     if walk is None:
         return False
-    missing = sum(finding.messages for finding in report.findings if finding.code == "queue-missing")
+    missing = sum(
+        finding.messages
+        for finding in report.findings
+        if finding.code in {"queue-missing", "queue-due"} and folder_of_queue(finding.file) == finding.file
+    )
     walks_all = walk.first_phy_offset <= max(0, report.min_phy_offset)
     return missing == report.messages.messages or (report.state == "crashed" and walks_all)
 

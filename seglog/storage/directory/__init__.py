@@ -56,6 +56,7 @@ from seglog.storage.directory.misnamed import as_stated as as_stated
 from seglog.storage.directory.misnamed import check_names as check_names
 from seglog.storage.directory.misnamed import find_misnamed as find_misnamed
 from seglog.storage.directory.queue_files import QueueFiles as QueueFiles
+from seglog.storage.directory.queue_files import folder_of_queue as folder_of_queue
 from seglog.storage.directory.queue_files import list_queue as list_queue
 from seglog.storage.directory.queue_files import list_queues as list_queues
 from seglog.storage.directory.queue_files import numbered_files as numbered_files

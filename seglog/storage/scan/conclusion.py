@@ -30,6 +30,7 @@ from seglog.storage.scan.file_findings import (
 from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import standing_losses
+from seglog.storage.scan.new_queues import excuse_new_queues
 from seglog.storage.scan.queue_overlays import Overlays
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.log_records import RecordsBehind
@@ -102,6 +103,7 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     if queues.plain:
         findings += no_queue_length(geometry, findings)
     findings += _of_queue_files(store)
+    excuse_new_queues(store, queues, end, files)
     for key, state in queues.plain.items():
         state.findings += behind_findings(state, end, geometry.queue_file_size_bytes)
         if key in store.queue_files:

@@ -15,7 +15,7 @@ from seglog.doctor.check.check import check_store
 from seglog.storage.findings.code import Severity
 from seglog.storage.store import MessageStore
 from tests.support.material import golden
-from tests.support.material.stores import new_clock
+from tests.support.material.stores import SMALL_INDEX, new_clock
 
 _WRITER = """
 import os, signal, sys
@@ -112,3 +112,40 @@ def test_a_log_that_a_kill_does_not_explain_lacks_its_index(gone, killed):
 def test_rocketmq_indexes_at_once(tmp_path):
     root = golden.extract("d-noindex-halt", tmp_path)
     assert codes(root)["index-missing"] is Severity.WARNING
+
+
+@pytest.fixture
+def new_queue(tmp_path):
+    """A store that was not closed, of which the last queue has no folder yet."""
+    root = tmp_path / "store"
+    with MessageStore.open(root, clock=new_clock(), segment_size_bytes=1 << 16, **SMALL_INDEX) as store:
+        for number in range(20):
+            store.put("T", b"body", keys=f"k{number}")
+        store.put("New", b"body")
+    shutil.rmtree(root / "consumequeue" / "New")
+    (root / "abort").write_bytes(b"")
+    return root
+
+
+def test_a_new_queue_that_has_no_file_yet_is_due(new_queue):
+    assert codes(new_queue) == {"not-closed": Severity.NOTE, "queue-due": Severity.NOTE}
+    for arguments in (["check"], ["info", "--verify"], ["repair"]):
+        assert CliRunner().invoke(commands, [*arguments, str(new_queue)]).exit_code == 0
+    with MessageStore.open(new_queue) as store:
+        assert [message.body for message in store.get("New", 0, 0).messages] == [b"body"]
+    assert codes(new_queue) == {}
+
+
+def test_a_queue_without_a_file_is_missed_where_others_have_later_units(new_queue):
+    MessageStore.open(new_queue).close()
+    with MessageStore.open(new_queue) as store:
+        store.put("T", b"later")
+    shutil.rmtree(new_queue / "consumequeue" / "New")
+    (new_queue / "abort").write_bytes(b"")
+    assert codes(new_queue)["queue-missing"] is Severity.WARNING
+    staged = new_queue / "consumequeue" / "New" / f"0-{0:020d}.new"  # a file that waits for its first unit
+    staged.parent.mkdir()
+    staged.write_bytes(bytes(20))
+    assert codes(new_queue)["queue-due"] is Severity.NOTE
+    (new_queue / "abort").unlink()
+    assert codes(new_queue)["queue-missing"] is Severity.WARNING
