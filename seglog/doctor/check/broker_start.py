@@ -75,6 +75,7 @@ UNCERTAIN: Final = frozenset(
         "file-unreadable",
         "log-file-misnamed",
         "log-file-missing",
+        "queue-file-due",
         "queue-file-empty",
         "queue-length-unknown",
         "undo-unfinished",
@@ -144,7 +145,8 @@ def broker_start(
         unqueued: What :func:`unqueued_messages` returns for these.
         is_live: Whether a process has the store open.
     """
-    serious = [finding for finding in findings if finding.severity is not Severity.NOTE]
+    # Of a note, too, RocketMQ may make more than seglog does.
+    serious = [one for one in findings if one.severity is not Severity.NOTE or one.code in UNCERTAIN]
 
     def behind(hole: Hole) -> tuple[int, int]:
         return _behind(hole, log, findings, unqueued)

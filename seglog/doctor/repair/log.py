@@ -43,6 +43,7 @@ _IN_QUEUES: Final = frozenset(
         "queue-beyond-log",
         "queue-unit-wrong",
         "queue-unit-stray",
+        "queue-file-due",
         "queue-file-empty",
     }
 )

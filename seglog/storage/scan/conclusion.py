@@ -107,7 +107,9 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     for key, state in queues.plain.items():
         state.findings += behind_findings(state, end, geometry.queue_file_size_bytes)
         if key in store.queue_files:
-            state.findings += empty_file_findings(files, store.queue_files[key], state.max_offset)
+            state.findings += empty_file_findings(
+                files, store.queue_files[key], state.max_offset, is_closed=store.mode == "normal"
+            )
         findings += state.findings
     for batch in queues.batch.values():
         batch.findings += batch_behind_findings(batch, end, geometry.batch_file_size_bytes)

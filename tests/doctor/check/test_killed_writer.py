@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -149,3 +150,37 @@ def test_a_queue_without_a_file_is_missed_where_others_have_later_units(new_queu
     assert codes(new_queue)["queue-due"] is Severity.NOTE
     (new_queue / "abort").unlink()
     assert codes(new_queue)["queue-missing"] is Severity.WARNING
+
+
+LATER = "29990101000000000"
+
+
+@pytest.mark.parametrize("size_bytes", [0, 4096, 40 + 4 * 5_000_000 + 20 * 20_000_000])
+def test_a_first_index_file_without_an_entry_is_due(size_bytes, killed):
+    (killed / "index").mkdir()
+    (killed / "index" / LATER).write_bytes(b"")
+    os.truncate(killed / "index" / LATER, size_bytes)
+    assert codes(killed) == {"not-closed": Severity.NOTE, "index-due": Severity.NOTE}
+    for arguments in (["check"], ["info", "--verify"]):
+        assert CliRunner().invoke(commands, [*arguments, str(killed)]).exit_code == 0
+    with MessageStore.open(killed) as store:
+        assert [one.code for one in store.recovery.findings] == ["index-due"]
+        assert [message.body for message in store.query("T", "k7")] == [b"body"]
+    assert codes(killed) == {}
+
+
+def test_a_next_index_file_without_an_entry_is_due(killed):
+    MessageStore.open(killed).close()
+    (first,) = (killed / "index").iterdir()
+    begun = killed / "index" / LATER
+    # The header of a next file repeats that of the file before, with a count of 1.
+    header = first.read_bytes()[:40]
+    begun.write_bytes(header[:36] + (1).to_bytes(4, "big"))
+    os.truncate(begun, first.stat().st_size)
+    assert codes(killed) == {"index-damaged": Severity.WARNING}
+    (killed / "abort").write_bytes(b"")
+    assert codes(killed) == {"not-closed": Severity.NOTE, "index-due": Severity.NOTE}
+    with begun.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\1")
+    assert codes(killed)["index-damaged"] is Severity.WARNING
