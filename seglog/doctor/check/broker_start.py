@@ -50,6 +50,7 @@ REFUSED: Final = frozenset(
     {
         "compaction-file",
         "ext-file",
+        "log-file-packed",
         "log-file-size",
         "log-file-stray",
         "log-length-unknown",

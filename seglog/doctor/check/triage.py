@@ -79,7 +79,7 @@ def verdict_on(report: CheckReport) -> Triage:
     behind = report.start.cut_messages - report.start.cut_counted
     back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
     doubt, earlier = doubt_of(report.findings), report.messages.earlier
-    is_log_unread = "log-empty" in codes or _is_log_unread(report.findings)
+    is_log_unread = bool(codes & {"log-empty", "log-file-packed"}) or _is_log_unread(report.findings)
     is_unknown = is_log_unread or (not report.messages.lost and bool(doubt or earlier))
     return Triage(
         report.start,

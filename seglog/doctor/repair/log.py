@@ -31,7 +31,7 @@ from seglog.storage.walk import Hole
 from seglog.text import count_text
 
 _TAIL: Final = "tail"
-_FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-stray"})
+_FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-packed", "log-file-stray", "queue-file-stray"})
 """Findings that recovery does not act on."""
 _WITHOUT_CURE: Final = frozenset({"topic-name", "record-queue-offset", "queue-length-unknown"})
 """Findings for which the log has no better data."""
