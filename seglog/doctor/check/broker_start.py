@@ -18,7 +18,7 @@ from typing import Final
 
 from seglog.doctor.check.recovery_walk import RecoveryWalk, first_walked, recovery_walk
 from seglog.storage.audit import AuditPlan, AuditQueue, Stitched
-from seglog.storage.directory import LogFile, LogReader, queue_directory
+from seglog.storage.directory import LogFile, LogReader, folder_of_queue, queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.layout import I32, I64
@@ -50,6 +50,7 @@ REFUSED: Final = frozenset(
     {
         "compaction-file",
         "ext-file",
+        "log-file-packed",
         "log-file-size",
         "log-file-stray",
         "log-length-unknown",
@@ -75,6 +76,7 @@ UNCERTAIN: Final = frozenset(
         "file-unreadable",
         "log-file-misnamed",
         "log-file-missing",
+        "queue-file-due",
         "queue-file-empty",
         "queue-length-unknown",
         "undo-unfinished",
@@ -144,7 +146,8 @@ def broker_start(
         unqueued: What :func:`unqueued_messages` returns for these.
         is_live: Whether a process has the store open.
     """
-    serious = [finding for finding in findings if finding.severity is not Severity.NOTE]
+    # Of a note, too, RocketMQ may make more than seglog does.
+    serious = [one for one in findings if one.severity is not Severity.NOTE or one.code in UNCERTAIN]
 
     def behind(hole: Hole) -> tuple[int, int]:
         return _behind(hole, log, findings, unqueued)
@@ -338,8 +341,7 @@ def unqueued_messages(
     lacking: Counter[str] = Counter()
     for finding in findings:
         if finding.code in UNQUEUED:
-            is_folder = finding.code == "queue-missing"
-            lacking[finding.file if is_folder else finding.file.rpartition("/")[0]] += finding.messages
+            lacking[folder_of_queue(finding.file)] += finding.messages
     held: Counter[str] = Counter()
     for queue in queues:
         folder = BATCH_CONSUME_QUEUE if queue.kind == "batch" else CONSUME_QUEUE

@@ -11,6 +11,7 @@ from typing import Final
 from seglog.doctor.check.broker_start import BrokerStart, Start, phy_offset_of, unqueued_messages
 from seglog.doctor.check.check_report import CheckReport
 from seglog.errors import Ending
+from seglog.storage.directory import folder_of_queue
 from seglog.storage.files import LINK, NAMES_OF_A_STORE
 from seglog.storage.findings import Finding, ending_of, refuses_repair
 from seglog.storage.format.names import (
@@ -80,7 +81,8 @@ def verdict_on(report: CheckReport) -> Triage:
     back = sum(finding.messages for finding in report.findings if finding.code in _RECORDS)
     doubt, earlier = doubt_of(report.findings), report.messages.earlier
     is_elsewhere = report.messages.lost > 0 and _may_be_elsewhere(report.findings)
-    is_log_unread = "log-empty" in codes or is_elsewhere or _is_log_unread(report.findings)
+    is_without = bool(codes & {"log-empty", "log-file-packed"})
+    is_log_unread = is_without or is_elsewhere or _is_log_unread(report.findings)
     is_unknown = is_log_unread or (not report.messages.lost and bool(doubt or earlier))
     return Triage(
         report.start,
@@ -159,7 +161,11 @@ def _makes_queues_itself(report: CheckReport) -> bool:
     walk = report.start.walk
     if walk is None:
         return False
-    missing = sum(finding.messages for finding in report.findings if finding.code == "queue-missing")
+    missing = sum(
+        finding.messages
+        for finding in report.findings
+        if finding.code in {"queue-missing", "queue-due"} and folder_of_queue(finding.file) == finding.file
+    )
     walks_all = walk.first_phy_offset <= max(0, report.min_phy_offset)
     return missing == report.messages.messages or (report.state == "crashed" and walks_all)
 

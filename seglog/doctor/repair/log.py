@@ -17,7 +17,7 @@ from seglog.clock import Clock
 from seglog.doctor.plans.actions import Action
 from seglog.doctor.repair.derived import mend_compaction
 from seglog.storage.compaction import Key, known_offsets
-from seglog.storage.directory import queue_directory
+from seglog.storage.directory import folder_of_queue, queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.names import (
@@ -45,9 +45,9 @@ from seglog.storage.walk import Hole
 from seglog.text import count_text
 
 _TAIL: Final = "tail"
-_FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-stray", "queue-file-stray"})
+_FOR_OTHERS: Final = frozenset({"config-damaged", "log-file-packed", "log-file-stray", "queue-file-stray"})
 """Findings that recovery does not act on."""
-_WITHOUT_CURE: Final = frozenset({"queue-gap", "topic-name", "record-queue-offset", "queue-length-unknown"})
+_WITHOUT_CURE: Final = frozenset({"topic-name", "record-queue-offset", "queue-length-unknown"})
 """Findings for which the log has no better data."""
 _IN_QUEUES: Final = frozenset(
     {
@@ -57,6 +57,7 @@ _IN_QUEUES: Final = frozenset(
         "queue-beyond-log",
         "queue-unit-wrong",
         "queue-unit-stray",
+        "queue-file-due",
         "queue-file-empty",
     }
 )
@@ -208,8 +209,7 @@ def _told(found: Survey) -> Iterator[Action]:
     by_queue: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in found.findings:
         if finding.code in _IN_QUEUES:
-            folder = finding.file if finding.code == "queue-missing" else finding.file.rpartition("/")[0]
-            by_queue[folder].append(finding)
+            by_queue[folder_of_queue(finding.file)].append(finding)
         elif finding.code in {"log-file-size", "queue-file-size"}:
             detail = f"{finding.found} bytes, the others have {finding.expected}"
             yield Action("length", finding.file, detail=detail)

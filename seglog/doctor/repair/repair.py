@@ -59,6 +59,8 @@ from seglog.storage.overlay import is_message
 from seglog.storage.scan import Doubt, doubt_of, has_uncounted, lost_end, note_hole
 from seglog.storage.survey import Survey, survey
 
+_WITHOUT_LOG: Final = frozenset({"log-empty", "log-file-packed"})
+"""Codes of stores that a repair leaves alone: their log, or a part of it, is elsewhere."""
 _MAX_ROUNDS: Final = 3
 """Filling a hole may let the next survey find more; a third round has never been needed."""
 
@@ -164,7 +166,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     own = [*mend_own(draft, root)]
     lengthened = _settle_lengths(draft, root, sizes)
     before = survey(root, draft)
-    if gone := [finding for finding in before.findings if finding.code == "log-empty"]:
+    if gone := [finding for finding in before.findings if finding.code in _WITHOUT_LOG]:
         return Plan(root, draft, [], [], before.findings, gone)
     index_findings = check_index(before, draft)
     findings = before.findings + index_findings

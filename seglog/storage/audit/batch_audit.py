@@ -18,7 +18,7 @@ from seglog.storage.directory.queue_files import QueueFiles, read_units_left
 from seglog.storage.files.files import Files
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BatchUnits
 from seglog.storage.overlay.batch_overlay import BatchQueueState, overlay_batch_queue
-from seglog.storage.overlay.queue_overlay import LogFacts
+from seglog.storage.overlay.kept_units import LogFacts
 from seglog.storage.splits.stretches import BatchRun
 
 

@@ -23,7 +23,7 @@ from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import RecordRow
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows
 from seglog.storage.overlay import QueueState
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.segments.scratch import Room
 from seglog.storage.splits.stretches import Interval, UnitState

@@ -24,7 +24,8 @@ from seglog.storage.files.files import Files
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.kernels.walk import ROW, Rows
-from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, overlay_queue
+from seglog.storage.overlay.kept_units import LogFacts
+from seglog.storage.overlay.queue_overlay import QueueState, overlay_queue
 from seglog.storage.segments.scratch import Room
 from seglog.storage.splits.stretches import Interval, UnitState
 from seglog.storage.walk.behind_damage import Hole

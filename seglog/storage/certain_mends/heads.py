@@ -31,7 +31,8 @@ from seglog.storage.format.record.flipped_bit import bits_between
 from seglog.storage.format.record.record import HEAD_V4, SYS_FLAG_AT, Damage, examine
 from seglog.storage.format.record.sys_flag import with_place
 from seglog.storage.kernels.walk import ROW, Rows, places
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay.kept_units import is_message
+from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.walk.log_records import has_record_crc
 

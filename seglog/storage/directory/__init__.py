@@ -40,6 +40,7 @@ from seglog.storage.directory.index_files import IndexFile as IndexFile
 from seglog.storage.directory.index_files import checked_division as checked_division
 from seglog.storage.directory.index_files import hashes_at as hashes_at
 from seglog.storage.directory.index_files import index_division as index_division
+from seglog.storage.directory.index_files import is_begun as is_begun
 from seglog.storage.directory.index_files import list_index_files as list_index_files
 from seglog.storage.directory.index_files import load_index_file as load_index_file
 from seglog.storage.directory.lengths import last_units as last_units
@@ -62,6 +63,7 @@ from seglog.storage.directory.misnamed import as_stated as as_stated
 from seglog.storage.directory.misnamed import check_names as check_names
 from seglog.storage.directory.misnamed import find_misnamed as find_misnamed
 from seglog.storage.directory.queue_files import QueueFiles as QueueFiles
+from seglog.storage.directory.queue_files import folder_of_queue as folder_of_queue
 from seglog.storage.directory.queue_files import list_queue as list_queue
 from seglog.storage.directory.queue_files import list_queues as list_queues
 from seglog.storage.directory.queue_files import numbered_files as numbered_files

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from seglog.arguments import as_int
 from seglog.errors import CorruptError, InvalidArgumentError
 from seglog.storage.directory.geometry import DEFAULT_SEGMENT_BYTES
+from seglog.storage.directory.log_files import has_data
 from seglog.storage.files.files import Files, OpenFile
 from seglog.storage.format.index.index import (
     DEFAULT_INDEX_GEOMETRY,
@@ -30,6 +31,7 @@ from seglog.storage.format.index.index import (
     is_index_file_name,
 )
 from seglog.storage.format.index.index_geometry import infer_index_geometry, likely_geometries
+from seglog.storage.format.layout import I32
 from seglog.storage.format.names import INDEX
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -98,6 +100,28 @@ def understood(
             likely = file.geometry
             found.append(file)
     return found, damaged
+
+
+def is_begun(files: Files, path: Path) -> bool:
+    """Returns whether an index file holds no entry yet: its writer had created it, and no more.
+
+    Its header is zeros, or repeats the one of the file before it with a count of 1 (``IndexFile.java``).
+    """
+    try:
+        handle = files.open(path, writable=False)
+    except FileNotFoundError:
+        return False
+    with closing(handle):
+        header = read_padded(handle, 0, INDEX_HEADER.size_bytes)
+        at = INDEX_HEADER.size_bytes
+        while at := handle.next_data(at) or 0:
+            chunk = bytearray(_CHUNK_BYTES)
+            count = handle.read_into(memoryview(chunk), at)
+            if not count or has_data(memoryview(chunk)[:count]):
+                return not count
+            at += count
+    count_at = INDEX_HEADER.offsets["index_count"]
+    return 0 <= int(I32.unpack_from(header, count_at)[0]) < _LEAST_ENTRIES
 
 
 def index_division(

@@ -7,6 +7,7 @@ would then end the process. Maps are for the native kernels, whose guard reports
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.files.files import Files, OpenFile
+from seglog.storage.files.files import Entry, Files, OpenFile
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name, segment_file_name
 
@@ -22,6 +23,8 @@ SCRATCH_BYTES = 8 << 20
 _DATA_STEP_BYTES: Final = 512 << 10
 
 
+_PACKED: Final = re.compile(r"(\d{20})(?:\.tar|\.\d+)?\.(?:7z|bz2|gz|lz4|lzo|xz|z|Z|zip|zst)")
+"""Names of compressed files, as rotation of logs and people make them."""
 MAX_MISSING: Final = 1 << 16
 """How many files in a row may be missing from a log: 64 TiB of RocketMQ's default length."""
 
@@ -35,19 +38,27 @@ class LogFile:
 
 
 def list_log_files(files: Files, root: Path) -> tuple[list[LogFile], list[Finding]]:
-    """Returns the commit-log files in order, and a finding for every other file beside them."""
+    """Returns the commit-log files in order, and a finding for every other file beside them.
+
+    A compressed file with the name of one that the log lacks may have its messages.
+    """
     found: list[LogFile] = []
-    findings: list[Finding] = []
+    others: list[Entry] = []
     for entry in files.list_dir(root / COMMIT_LOG):
         if entry.is_dir:
             continue
         first = parse_segment_file_name(entry.name)
         if first is None:
-            findings.append(
-                Finding("log-file-stray", f"{COMMIT_LOG}/{entry.name}", size_bytes=entry.size_bytes)
-            )
+            others.append(entry)
         else:
             found.append(LogFile(first, entry.size_bytes))
+    there = {file.first_offset for file in found}
+    findings: list[Finding] = []
+    for entry in others:
+        packed = _PACKED.fullmatch(entry.name)
+        first = parse_segment_file_name(packed[1]) if packed else None
+        code = "log-file-stray" if first is None or first in there else "log-file-packed"
+        findings.append(Finding(code, f"{COMMIT_LOG}/{entry.name}", size_bytes=entry.size_bytes))
     return found, findings
 
 

@@ -72,6 +72,12 @@ def queue_directory(topic: str, queue_id: int, folder: str = CONSUME_QUEUE) -> s
     return f"{folder}/{topic}/{queue_id}"
 
 
+def folder_of_queue(file: str) -> str:
+    """Returns the folder of a queue, given the name of a file in it or of the folder, in the store."""
+    folder, _, name = file.rpartition("/")
+    return file if parse_segment_file_name(name) is None else folder
+
+
 def list_queues(
     files: Files, root: Path, folder: str = CONSUME_QUEUE, layout: Layout = CQ_UNIT
 ) -> Iterator[QueueFiles]:

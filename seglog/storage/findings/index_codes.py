@@ -19,7 +19,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
         " they are divided; --index-division gives it",
     ),
     "index-due": note(
-        "messages have keys and no index file is there yet: the writer was killed before it wrote one",
+        "an index file is not there yet, or has no entry: the writer was killed before it wrote one",
         "none is lost; opening the store for writing writes the index",
     ),
     "index-short": warning(

@@ -80,6 +80,11 @@ LOG_CODES: Final[dict[str, Code]] = {
         " none of the file, and cuts the log there after a crash",
         "the file gets its name; a copy is moved to seglog/stray",
     ),
+    "log-file-packed": warning(
+        "a compressed file in commitlog/ has the name of a file that the log lacks",
+        "its messages are not read; RocketMQ refuses to start with it",
+        "nothing is repaired before it is unpacked in its place (as by gunzip), or moved out of the store",
+    ),
     "log-file-stray": warning(
         "not a commit-log file, nor one that the log lacks; RocketMQ refuses to start with it",
         REFUSES,

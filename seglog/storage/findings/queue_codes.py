@@ -47,6 +47,11 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         "none is lost, but RocketMQ counts a message that is not there, or does not start",
         "the file is removed",
     ),
+    "queue-file-due": note(
+        "a queue file of zeros right behind the last unit: power was lost before its first unit",
+        "none is lost; opening the store for writing removes the file; RocketMQ counts a message that is not"
+        " there, or does not start",
+    ),
     "queue-unit-stray": warning(
         "queue units lead to no message of this queue",
         "consumers are told of messages that are not there",

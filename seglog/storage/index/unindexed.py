@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.storage.directory.broker_conf import LENGTHS_FILE
+from seglog.storage.directory.index_files import is_begun
 from seglog.storage.files.files import Files
 from seglog.storage.format.checkpoint import Checkpoint
 from seglog.storage.format.names import INDEX
@@ -38,5 +39,5 @@ def is_not_indexed_yet(
         and end_phy_offset <= _MOST_BEHIND_BYTES
         and checkpoint.index_timestamp_ms == 0
         and files.exists(root / LENGTHS_FILE)
-        and not files.list_dir(root / INDEX)
+        and all(is_begun(files, root / INDEX / entry.name) for entry in files.list_dir(root / INDEX))
     )

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.directory import IndexFile, LogReader, list_index_files
+from seglog.storage.directory import IndexFile, LogReader, is_begun, list_index_files
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import is_index_file_name, key_hash
@@ -87,7 +87,13 @@ def list_index(store: ListedStore, files: Files) -> tuple[list[IndexFile], list[
     listed, damaged = list_index_files(files, store.root)
     # RocketMQ makes a file for a key that it has.
     damaged += [file.path for file in listed if file.header.index_count <= 1]
-    findings = [Finding("index-damaged", f"{INDEX}/{path.name}") for path in sorted(damaged)]
+    newest = max([*damaged, *(file.path for file in listed)], default=None)
+    # A kill leaves a file at the end that has no entry yet.
+    is_due = store.mode != "normal" and newest is not None and is_begun(files, newest)
+    findings = [
+        Finding("index-due" if is_due and path == newest else "index-damaged", f"{INDEX}/{path.name}")
+        for path in sorted(damaged)
+    ]
     findings += [
         Finding("index-file-stray", f"{INDEX}/{entry.name}", size_bytes=entry.size_bytes)
         for entry in files.list_dir(store.root / INDEX)

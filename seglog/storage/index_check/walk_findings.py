@@ -46,6 +46,8 @@ def index_findings(
         if diff.absent.count and not is_damaged:
             is_due = is_not_indexed_yet(files, store.root, store.mode, store.checkpoint, *log)
             code = "index-due" if is_due else "index-missing"
+            begun = [finding for finding in findings if finding.code == "index-due"]
+            findings = [finding for finding in findings if finding not in begun]
             findings.append(Finding(code, INDEX, messages=diff.absent.count))
         return findings
     segment = store.geometry.segment_size_bytes

@@ -8,6 +8,7 @@ Truth: the log; a unit of a file counts only for records that the log lost.
 """
 
 from seglog.storage.overlay.batch_overlay import BatchQueueState as BatchQueueState
+from seglog.storage.overlay.kept_units import is_message as is_message
 from seglog.storage.overlay.lost_messages import UNIT as UNIT
 from seglog.storage.overlay.lost_messages import LostMessages as LostMessages
 from seglog.storage.overlay.lost_messages import lost_in_gaps as lost_in_gaps
@@ -17,4 +18,3 @@ from seglog.storage.overlay.lost_tail import TailFacts as TailFacts
 from seglog.storage.overlay.lost_tail import find_lost_tail as find_lost_tail
 from seglog.storage.overlay.queue_overlay import QueueState as QueueState
 from seglog.storage.overlay.queue_overlay import has_own_tags_code as has_own_tags_code
-from seglog.storage.overlay.queue_overlay import is_message as is_message

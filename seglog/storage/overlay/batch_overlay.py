@@ -25,8 +25,9 @@ from seglog.storage.format.queue.batch_consume_queue import (
     make_batch_units,
 )
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.overlay.kept_units import LogFacts
 from seglog.storage.overlay.queue_gaps import QueueGap
-from seglog.storage.overlay.queue_overlay import LogFacts, code_of_missing
+from seglog.storage.overlay.queue_overlay import code_of_missing
 
 _NEVER = (1 << 63) - 1
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.overlay.queue_gaps import QueueGap
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import parts
 from seglog.text import count_text

@@ -43,7 +43,8 @@ from seglog.storage.format.record.tombstone import (
     tombstone_tags_code,
 )
 from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay.kept_units import is_message
+from seglog.storage.overlay.queue_overlay import QueueState
 
 MAX_LOST_BYTES: Final = 64 << 20
 """No broker takes messages near this size: a unit with a larger size is damaged."""

@@ -20,16 +20,23 @@ import numpy.typing as npt
 
 from seglog.storage.directory.queue_files import queue_directory, unit_finding
 from seglog.storage.findings.findings import Finding
-from seglog.storage.format.names import LMQ_PREFIX, SCHEDULE_TOPIC
+from seglog.storage.format.names import SCHEDULE_TOPIC
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES, PRE_BLANK_BYTES, Units, in_use
 from seglog.storage.format.queue.consume_queue_ext import MAX_EXT_ADDRESS
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.format.record.tombstone import LOST_TAGS_CODE
 from seglog.storage.kernels.queue_rows import stand_in, units_of
 from seglog.storage.kernels.walk import Rows
+from seglog.storage.overlay.kept_units import (
+    LogFacts,
+    are_between,
+    are_expired,
+    are_passed_over,
+    is_message,
+    kept_units,
+)
 from seglog.storage.overlay.queue_gaps import QueueGap, find_gaps, gap_finding
 from seglog.storage.segments.scratch import Room
-from seglog.storage.walk.behind_damage import Hole
 from seglog.storage.walk.growable_rows import PART_ROWS, parts
 from seglog.storage.walk.queue_offsets import corrected_offsets
 
@@ -109,36 +116,6 @@ class QueueState:
         return -1
 
 
-@dataclass(frozen=True, slots=True)
-class LogFacts:
-    """The facts about the log that decide about units.
-
-    Attributes:
-        min_phy_offset: Physical offset of its first byte.
-        end_phy_offset: Its end.
-        holes: Its unreadable stretches.
-        record_starts: ``(n,) i8``, sorted, physical offsets of all valid records that have a place in a
-            queue.
-        record_sizes: ``(n,) i4``, their sizes.
-        file_size_bytes: Length of a queue file.
-        is_closed: Whether the last writer closed the store; a killed one may not have written the last units.
-    """
-
-    min_phy_offset: int
-    end_phy_offset: int
-    holes: tuple[Hole, ...]
-    record_starts: npt.NDArray[np.int64]
-    record_sizes: npt.NDArray[np.int32]
-    file_size_bytes: int
-    is_closed: bool = True
-
-
-def is_message(units: Units) -> _Mask:
-    """Returns which units lead to a message: in use, and not pre-blank."""
-    mask: _Mask = in_use(units) & (units["size_bytes"] != PRE_BLANK_BYTES)
-    return mask
-
-
 def overlay_queue(
     topic: str,
     queue_id: int,
@@ -170,20 +147,7 @@ def overlay_queue(
     # Flipped bits first: an offset that is 0 by damage would look like a queue that began anew.
     rows, damaged = corrected_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
-    # Units of the files that count although the log has no record for them.
-    sure, in_hole = _kept(topic, stored, facts)
-    kept = sure | in_hole
-    if kept.any():
-        # Behind the units of the files there are at most as many messages as the log has room for.
-        most = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
-        is_within = rows["queue_offset"] <= first_slot + len(stored) + most
-        rows = rows if is_within.all() else rows[is_within]
-    lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
-    rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
-    if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
-        kept[:] = False  # files of another life of the queue: none of their units counts
-    # A unit that leads into a hole must also fit between the places of its neighbours' records.
-    kept &= sure | _is_between(rows, first_slot, stored, in_hole)
+    rows, wild, kept = _counted(topic, rows, first_slot, stored, facts)
     slots = rows["queue_offset"]
     edges = [int(slots.min()), int(slots.max()) + 1] if len(slots) else []
     if kept.any():
@@ -194,7 +158,11 @@ def overlay_queue(
         return _with_behind(state, first_slot, stored)
     log = (facts.min_phy_offset, facts.end_phy_offset)
     gaps = find_gaps(topic, rows, own, first_slot, stored, log, facts.holes)
-    base, top = min([*edges, *(gap.offsets.start for gap in gaps)]), max(edges)
+    known_from, top = min([*edges, *(gap.offsets.start for gap in gaps)]), max(edges)
+    per_file = facts.file_size_bytes // CQ_UNIT_BYTES
+    base = known_from
+    if not are_passed_over(stored[: max(0, known_from - first_slot)], facts.min_phy_offset).all():
+        base = max(first_slot, known_from // per_file * per_file)  # its file is written from its first unit
     units = _zeros(top - base, room)
     known = _window(stored, first_slot, base, top)
     kept_window = _window(kept, first_slot, base, top)
@@ -207,7 +175,6 @@ def overlay_queue(
         _keep_own_tags_codes(topic, some, of_file)
     messages = is_message(units) & (units["phy_offset"] >= facts.min_phy_offset)
     min_offset = base + int(messages.argmax()) if messages.any() else top
-    per_file = facts.file_size_bytes // CQ_UNIT_BYTES
     # Files are removed if retention removed all their messages, except the file that the next unit belongs
     # to.
     first_kept = min(min_offset, top - 1) // per_file * per_file
@@ -218,10 +185,40 @@ def overlay_queue(
     placed = rows[np.isin(rows["phy_offset"], damaged["phy_offset"])] if len(damaged) else damaged
     state.mended.update(zip(placed["phy_offset"].tolist(), placed["queue_offset"].tolist(), strict=True))
     odd = len(state.findings)
-    state.findings.extend(_compare(state, first_slot, stored, facts, has_files=has_files))
+    known_from = max(known_from, base)
+    head = stored[: max(0, known_from - first_slot)]
+    state.findings.extend(_head_findings(state, first_slot, head, facts))
+    state.findings.extend(_compare(state, known_from, first_slot, stored, facts, has_files=has_files))
     state = _with_behind(state, first_slot, stored)
     state.agrees = len(state.findings) == odd and first_slot + len(stored) <= top
     return state
+
+
+def _counted(
+    topic: str, rows: Rows, first_slot: int, stored: Units, facts: LogFacts
+) -> tuple[Rows, Rows, _Mask]:
+    """Returns the rows with a possible queue offset, the others, and which units of the files count.
+
+    Such units count although the log has no record for them.
+    """
+    sure, in_hole = kept_units(topic, stored, facts)
+    kept = sure | in_hole
+    if kept.any():
+        # Behind the units of the files there are at most as many messages as the log has room for.
+        most = (facts.end_phy_offset - facts.min_phy_offset) // MIN_RECORD_BYTES
+        is_within = rows["queue_offset"] <= first_slot + len(stored) + most
+        rows = rows if is_within.all() else rows[is_within]
+    lost = sum(hole.size_bytes for hole in facts.holes) // MIN_RECORD_BYTES
+    rows, wild = _within_reason(rows, len(rows) + len(stored) + lost)
+    if len(rows) and not _is_near(rows, first_slot, len(stored), lost):
+        kept[:] = False  # files of another life of the queue: none of their units counts
+    # A unit that leads into a hole must also fit between the places of its neighbours' records.
+    kept &= sure | are_between(rows, first_slot, stored, in_hole)
+    if len(rows):
+        # Places ascend: behind a record that the log has, no unit of the queue leads before the log.
+        low = max(0, int(rows["queue_offset"].min()) - first_slot)
+        kept[low:] &= ~are_expired(stored[low:], facts.min_phy_offset)
+    return rows, wild, kept
 
 
 def _zeros(count: int, room: Room | None) -> Units:
@@ -261,7 +258,7 @@ def _as_stored(
     if not 0 <= expired <= len(stored) or not stand_in(rows, stored[expired:]):
         return None
     if expired:
-        sure, _in_hole = _kept(topic, stored[:expired], facts)
+        sure, _in_hole = kept_units(topic, stored[:expired], facts)
         if not sure.all() or not (stored["phy_offset"][:expired] < facts.min_phy_offset).all():
             return None
     if rows["phy_offset"][0] < facts.min_phy_offset:
@@ -284,14 +281,14 @@ def behind_findings(state: QueueState, end_phy_offset: int, file_size_bytes: int
         end_phy_offset: End of the log.
         file_size_bytes: Length of a queue file.
     """
-    extra = int(is_message(state.behind).sum())
-    if not extra:
+    # RocketMQ counts an empty unit behind a message as one, and serves no message if it is the last.
+    extra = in_use(state.behind) if len(state.units) else is_message(state.behind)
+    if not extra.any():
         return []
-    code = "queue-unit-stray"
-    if (state.behind["phy_offset"][is_message(state.behind)] >= end_phy_offset).all():
-        code = "queue-beyond-log"
+    is_beyond = (state.behind["phy_offset"][extra] >= end_phy_offset).all()
+    code = "queue-beyond-log" if is_beyond else "queue-unit-stray"
     queue = queue_directory(state.topic, state.queue_id)
-    return [unit_finding(code, queue, state.behind_slot, file_size_bytes, extra)]
+    return [unit_finding(code, queue, state.behind_slot, file_size_bytes, int(extra.sum()))]
 
 
 def _with_behind(state: QueueState, first_slot: int, stored: Units) -> QueueState:
@@ -315,6 +312,14 @@ def rows_as_placed(rows: Rows, state: QueueState) -> Rows:
     placed = rows[has_place].copy()
     placed["queue_offset"] = state.first_slot + slots[order][at[has_place]]
     return placed
+
+
+def _head_findings(state: QueueState, first_slot: int, head: Units, facts: LogFacts) -> list[Finding]:
+    wrong = ~are_passed_over(head, facts.min_phy_offset)
+    if not wrong.any():
+        return []
+    queue, slot = queue_directory(state.topic, state.queue_id), first_slot + int(wrong.argmax())
+    return [unit_finding("queue-unit-stray", queue, slot, facts.file_size_bytes, int(wrong.sum()))]
 
 
 def _offset_findings(state: QueueState, damaged: Rows) -> list[Finding]:
@@ -352,46 +357,6 @@ def _is_near(rows: Rows, first_slot: int, stored_count: int, room: int) -> bool:
     """Returns whether units at these offsets can belong to the same stretch of the queue as the rows."""
     low, high = int(rows["queue_offset"].min()), int(rows["queue_offset"].max())
     return first_slot <= high + room and first_slot + stored_count >= low - room
-
-
-def _is_between(rows: Rows, first_slot: int, stored: Units, asked: _Mask) -> _Mask:
-    """Returns which stored units lead to places between those of the records before and after them.
-
-    Places ascend with queue offsets; a unit that leads elsewhere is garbage, or from before the queue began
-    anew.
-    """
-    if not len(rows) or not asked.any():
-        return asked
-    order = np.argsort(rows["queue_offset"], kind="stable")
-    slots, places = rows["queue_offset"][order], rows["phy_offset"][order]
-    edges = np.concatenate([[-1], places, [_MAX_I64]])
-    numbers = np.flatnonzero(asked)
-    own, found = first_slot + numbers, stored["phy_offset"][numbers]
-    before = edges[np.searchsorted(slots, own, "left")]
-    after = edges[np.searchsorted(slots, own, "right") + 1]
-    between = np.zeros(len(stored), np.bool_)
-    between[numbers] = (before < found) & (found < after)
-    return between
-
-
-def _kept(topic: str, stored: Units, facts: LogFacts) -> tuple[_Mask, _Mask]:
-    """Returns which stored units count although the log has no record of their queue for them.
-
-    Returns:
-        The units that always count, and the units that lead into a hole of the log.
-    """
-    phy = stored["phy_offset"]
-    end = phy + stored["size_bytes"]
-    message = is_message(stored) & (end > phy)  # overflow near 2**63: a damaged place, not an expired one
-    kept: _Mask = message & (end <= facts.min_phy_offset)
-    in_hole = np.zeros(len(stored), np.bool_)
-    for hole in facts.holes:
-        in_hole |= (phy >= hole.phy_offset) & (end <= hole.end)
-    in_hole &= message & (stored["size_bytes"] >= MIN_RECORD_BYTES)
-    if topic.startswith(LMQ_PREFIX) and len(facts.record_starts):
-        at = np.searchsorted(facts.record_starts, phy).clip(max=len(facts.record_starts) - 1)
-        kept |= message & (facts.record_starts[at] == phy) & (facts.record_sizes[at] == stored["size_bytes"])
-    return kept, in_hole
 
 
 def _last_life(rows: Rows, first_slot: int, stored: Units) -> Rows:
@@ -449,9 +414,19 @@ def code_of_missing(missing: _Mask, phy_offset: int, facts: LogFacts) -> str:
         phy_offset: Physical offset of the record of the first missing unit.
         facts: The log.
     """
-    may_be_due = not facts.is_closed and facts.end_phy_offset - phy_offset <= _MOST_BEHIND_BYTES
+    may_be_due = may_lack_units(facts.end_phy_offset - phy_offset, is_closed=facts.is_closed)
     is_due = may_be_due and bool(missing.any()) and bool(missing[int(missing.argmax()) :].all())
     return "queue-due" if is_due else "queue-short"
+
+
+def may_lack_units(behind_bytes: int, *, is_closed: bool) -> bool:
+    """Returns whether a kill explains that no queue has a unit for a record.
+
+    Args:
+        behind_bytes: How far the record is before the end of the log.
+        is_closed: Whether the last writer closed the store.
+    """
+    return not is_closed and behind_bytes <= _MOST_BEHIND_BYTES
 
 
 def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDArray[_T]:
@@ -466,7 +441,7 @@ def _window(values: npt.NDArray[_T], first: int, base: int, top: int) -> npt.NDA
 
 
 def _compare(
-    state: QueueState, first_slot: int, stored: Units, facts: LogFacts, *, has_files: bool
+    state: QueueState, known_from: int, first_slot: int, stored: Units, facts: LogFacts, *, has_files: bool
 ) -> list[Finding]:
     queue = queue_directory(state.topic, state.queue_id)
     size = facts.file_size_bytes
@@ -484,10 +459,16 @@ def _compare(
         "queue-unit-stray": held & ~right & ~is_message(state.units) & is_message(known),
         "queue-gap": ~in_use(state.units) & ~held,
     }
+    # Before the first message of the log, a slot that is all zeros is of one that retention took.
+    early = runs["queue-gap"].copy()
+    early[max(0, state.min_offset - state.first_slot) :] = False
+    runs["queue-unit-stray"] |= early
+    runs["queue-gap"] &= ~early
     for gap in state.gaps:
         name = f"{state.topic}/{state.queue_id}"
         found.append(gap_finding(queue, name, gap, gap.offsets.start, size))
     for code, mask in runs.items():
+        mask[: known_from - state.first_slot] = False  # what lies before has findings of its own
         if mask.any():
             found.append(
                 unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))

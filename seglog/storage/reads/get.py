@@ -31,7 +31,7 @@ from seglog.storage.format.record.tombstone import (
 )
 from seglog.storage.kernels.calls.read_result import ReadResult, split
 from seglog.storage.kernels.decode import iter_messages
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.reads.message_filter import MessageFilter
 
 MAX_FILTER_BYTES: Final = 16000

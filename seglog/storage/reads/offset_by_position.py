@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.queues.queue_table import QueueKey
 from seglog.storage.reads.open_queues import OpenBatchQueue, OpenPlainQueue, OpenQueues
 

@@ -16,7 +16,7 @@ import numpy as np
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.gather import Ints
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.reads.open_queues import StoreLog
 
 _WINDOW_BYTES: Final = 8 << 20

@@ -8,7 +8,8 @@ import numpy as np
 
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, Units
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay.kept_units import is_message
+from seglog.storage.overlay.queue_overlay import QueueState
 
 _MIN_CAPACITY: Final = 64
 _MAX_GAP: Final = 1 << 20

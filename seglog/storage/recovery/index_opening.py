@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from seglog.clock import Clock
-from seglog.storage.directory.index_files import IndexFile, Numbers, last_hashes, list_index_files
+from seglog.storage.directory.index_files import IndexFile, Numbers, is_begun, last_hashes, list_index_files
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
@@ -83,11 +83,15 @@ def open_key_index(
             tags = _indexes_tags(files, found, kept)
         resume = known
     removed = listed[len(kept) :]
-    if keeps_removed and removed and found is not None:
-        keep_removed(files, root, removed, partial(_is_whole, files), partial(_has_record, files, found))
-    else:
-        for path in removed:
-            files.remove(path)
+    is_due = bool(removed) and found is not None and found.mode == "abnormal" and is_begun(files, removed[-1])
+    gone = removed
+    if keeps_removed and found is not None:
+        telling = removed[:-1] if is_due else removed  # a file without an entry is evidence of nothing
+        gone = removed[len(telling) :]
+        if telling:
+            keep_removed(files, root, telling, partial(_is_whole, files), partial(_has_record, files, found))
+    for path in gone:
+        files.remove(path)
     if removed:
         # A removed file that a power failure brings back could fit the log later, when other records are at
         # its places.
@@ -110,7 +114,10 @@ def open_key_index(
         segment_size_bytes=segment_size_bytes,
         holes=() if found is None else tuple(found.holes),
     )
-    findings = [Finding("index-damaged", f"{INDEX}/{path.name}") for path in removed]
+    findings = [
+        Finding("index-due" if is_due and path == removed[-1] else "index-damaged", f"{INDEX}/{path.name}")
+        for path in removed
+    ]
     if lacks:
         findings.append(Finding("index-missing", INDEX, expected="files that show how they are divided"))
     return index, findings

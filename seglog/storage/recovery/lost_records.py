@@ -18,9 +18,10 @@ from seglog.storage.format.layout import I32
 from seglog.storage.format.names import LMQ_PREFIX, can_name_directory
 from seglog.storage.format.record import MIN_RECORD_BYTES, Damage, RecordRow, examine, takes_queue_offset
 from seglog.storage.format.record.tombstone import LostRecord
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.overlay.lost_messages import JUMP, LostMessages
 from seglog.storage.overlay.lost_tail import MAX_LOST_BYTES
-from seglog.storage.overlay.queue_overlay import QueueState, is_message
+from seglog.storage.overlay.queue_overlay import QueueState
 from seglog.storage.survey.store_survey import Survey
 from seglog.storage.walk.behind_damage import Hole
 

@@ -31,6 +31,7 @@ from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.log.commit_log import HoleMap
 from seglog.storage.overlay import BatchQueueState, QueueState, is_message, lost_in_gaps
+from seglog.storage.overlay.kept_units import are_passed_over
 from seglog.storage.recovery.recover_compaction import write_copies
 from seglog.storage.recovery.recover_holes import fill_hole, last_file_holes, split_holes
 from seglog.storage.recovery.recover_lost import write_tombstones
@@ -273,7 +274,12 @@ def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -
     known = found.queue_files.get((state.topic, state.queue_id))
     directory = known.directory if known else found.root / queue_directory(state.topic, state.queue_id)
     stored = dict(known.sizes) if known is not None else {}
-    changed = remove_expired(files, directory, stored, size, state.file_slot * CQ_UNIT_BYTES)
+    start = state.file_slot * CQ_UNIT_BYTES
+    if not state.agrees:
+        for first in stored:
+            if first + size <= start:
+                _keep_wrong_head(found, files, attic, directory / segment_file_name(first))
+    changed = remove_expired(files, directory, stored, size, start)
     beyond = [first for first in stored if first >= state.max_offset * CQ_UNIT_BYTES]
     if state.agrees and not beyond and all(length == size for length in stored.values()):
         return changed
@@ -294,6 +300,15 @@ def _write_queue(found: Survey, files: Files, attic: Attic, state: QueueState) -
     return changed
 
 
+def _keep_wrong_head(found: Survey, files: Files, attic: Attic, path: Path) -> None:
+    """Keeps the units of a file that goes with retention, but those that lead to what retention removed."""
+    held = files.read_file(path)
+    units = np.frombuffer(held, CQ_UNIT.dtype, len(held) // CQ_UNIT_BYTES)
+    wanted = units.copy()
+    wanted[~are_passed_over(units, found.min_phy_offset)] = np.zeros((), CQ_UNIT.dtype)
+    attic.keep_units(path.relative_to(found.root).as_posix(), held, wanted.tobytes(), CQ_UNIT_BYTES)
+
+
 def _write_queue_file(
     files: Files, target: QueueFile, state: QueueState, keep: Callable[[str, bytes, bytes], None]
 ) -> int:
@@ -302,9 +317,12 @@ def _write_queue_file(
     units = _file_units(state, slot, target.size_bytes // CQ_UNIT_BYTES).tobytes()
 
     def content(held: bytes) -> bytes:
-        kept = held[:below].strip(b"\0")
-        # Slots before the first unit keep their bytes if there are any: their messages left with retention.
-        return (held[:below] if kept else pre_blanks(below // CQ_UNIT_BYTES).tobytes()) + units
+        # Slots before the first unit keep theirs, whose messages left with retention. With one that is all
+        # zeros the queue would end there for RocketMQ.
+        before = np.frombuffer(held[:below], CQ_UNIT.dtype).copy()
+        empty = ~in_use(before)
+        before[empty] = pre_blanks(int(empty.sum()))
+        return before.tobytes() + units
 
     return write_file(files, target, content, keep)
 

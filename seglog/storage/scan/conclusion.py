@@ -32,6 +32,7 @@ from seglog.storage.scan.foreign_queues import stray_queues, unknown_queues, was
 from seglog.storage.scan.holes_file import KnownHole
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.message_counts import standing_losses
+from seglog.storage.scan.new_queues import excuse_new_queues
 from seglog.storage.scan.queue_overlays import Overlays
 from seglog.storage.scan.replaced_log import ReplacedLog, close_queues, find_replaced
 from seglog.storage.scan.rocksdb_findings import with_rocksdb
@@ -111,10 +112,13 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     if queues.plain:
         findings += no_queue_length(geometry, findings)
     findings += _of_queue_files(store)
+    excuse_new_queues(store, queues, end, files)
     for key, state in queues.plain.items():
         state.findings += behind_findings(state, end, geometry.queue_file_size_bytes)
         if key in store.queue_files:
-            state.findings += empty_file_findings(files, store.queue_files[key], state.max_offset)
+            state.findings += empty_file_findings(
+                files, store.queue_files[key], state.max_offset, is_closed=store.mode == "normal"
+            )
         findings += state.findings
     for batch in queues.batch.values():
         batch.findings += batch_behind_findings(batch, end, geometry.batch_file_size_bytes)

@@ -32,7 +32,7 @@ _BEHIND_END: Final = frozenset(
     }
 )
 """Codes of files that knew of records behind the end of the log."""
-_UNCOUNTED: Final = frozenset({"queue-missing", "queue-short"})
+_UNCOUNTED: Final = frozenset({"queue-due", "queue-missing", "queue-short"})
 """Codes of queues that have no units behind the end of the log, and so cannot count what was lost there."""
 _ALL_UNCOUNTED: Final = "queue-length-unknown"
 _QUEUE_PARTS: Final = slice(1, 3)

@@ -116,8 +116,12 @@ def queue_file_findings(queue: QueueFiles, file_size_bytes: int) -> list[Finding
     return wrong + [Finding("queue-file-stray", f"{queue.name}/{name}") for name in queue.strays]
 
 
-def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> list[Finding]:
+def empty_file_findings(
+    files: Files, queue: QueueFiles, max_offset: int, *, is_closed: bool
+) -> list[Finding]:
     """Returns a finding for each file of a plain queue that begins behind its last unit and holds none.
+
+    It is a note for the file of the next unit in a store that was not closed.
 
     RocketMQ takes the first unit of its last file without a check (``ConsumeQueue.java
     truncateDirtyLogicFiles``), so a unit of zeros counts as a message.
@@ -133,5 +137,7 @@ def empty_file_findings(files: Files, queue: QueueFiles, max_offset: int) -> lis
             continue  # the store's owner deleted it after the listing, as retention does
         with closing(handle):
             if not data_end(handle, queue.layout.size_bytes):
-                findings.append(Finding("queue-file-empty", file, 0, 0, "a unit", "zeros"))
+                is_next = first < max_offset * queue.layout.size_bytes + size
+                code = "queue-file-due" if is_next and not is_closed else "queue-file-empty"
+                findings.append(Finding(code, file, 0, 0, "a unit", "zeros"))
     return findings

@@ -39,7 +39,7 @@ from seglog.storage.format.ours.recovery_point import RecoveryPoint
 from seglog.storage.format.record import Damage, examine
 from seglog.storage.format.record import properties as props
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.overlay.queue_overlay import LogFacts
+from seglog.storage.overlay.kept_units import LogFacts
 from seglog.storage.scan.listed import ListedStore, list_whole, mode_of
 from seglog.storage.scan.queue_overlays import Key, Overlays, overlay_queues
 from seglog.storage.seals.block_guard import BlockGuard

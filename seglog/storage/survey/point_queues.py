@@ -19,7 +19,8 @@ from seglog.storage.format.record.record import MIN_RECORD_BYTES
 from seglog.storage.kernels.queue_rows import stand_in
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.overlay.batch_overlay import BatchQueueState
-from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, is_message, overlay_queue
+from seglog.storage.overlay.kept_units import LogFacts, are_passed_over, is_message
+from seglog.storage.overlay.queue_overlay import QueueState, overlay_queue
 from seglog.storage.scan.listed import ListedStore
 from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.survey.row_queues import NO_ROWS
@@ -85,6 +86,11 @@ def _known(store: ListedStore, point: RecoveryPoint, queue: QueueSum, files: Fil
     demand(not gone or queue.last_places[gone - 1] < log_start, f"{name} has lost files")
     demand(all(of_queue.sizes.get(first) == size for first in names[gone:]), f"{name} has lost files")
     begin = max(queue.first_slot, first_there // CQ_UNIT_BYTES)
+    head = range(first_there // CQ_UNIT_BYTES, begin)
+    if head:
+        before = np.frombuffer(_read_unit_bytes(files, of_queue, head, size), CQ_UNIT.dtype)
+        is_passed_over = len(before) == len(head) and bool(are_passed_over(before, log_start).all())
+        demand(is_passed_over, f"{name} begins with other units")
     min_slot = queue.end_slot
     for number in range(gone, len(queue.crcs)):
         low = max(begin, (number_0 + number) * per_file)

@@ -12,7 +12,8 @@ from seglog.storage.directory.queue_files import QueueFiles, read_units_left
 from seglog.storage.files.files import Files
 from seglog.storage.kernels.walk import ROW, Rows
 from seglog.storage.overlay.batch_overlay import BatchQueueState, overlay_batch_queue, units_of_rows
-from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, overlay_queue
+from seglog.storage.overlay.kept_units import LogFacts
+from seglog.storage.overlay.queue_overlay import QueueState, overlay_queue
 from seglog.storage.scan.queue_overlays import Key
 from seglog.storage.segments.scratch import Room
 from seglog.storage.walk.dispatch import Dispatched

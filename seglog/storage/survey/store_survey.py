@@ -31,8 +31,9 @@ from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.kernels.walk import QueueTable, Rows, are_dispatched
 from seglog.storage.overlay.batch_overlay import BatchQueueState
+from seglog.storage.overlay.kept_units import LogFacts
 from seglog.storage.overlay.lost_messages import LostMessages, Offsets
-from seglog.storage.overlay.queue_overlay import LogFacts, QueueState, rows_as_placed
+from seglog.storage.overlay.queue_overlay import QueueState, rows_as_placed
 from seglog.storage.scan.conclusion import WalkedLog, conclude
 from seglog.storage.scan.doubt import earlier_doubt
 from seglog.storage.scan.holes_file import KnownHole

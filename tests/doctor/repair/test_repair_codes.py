@@ -13,6 +13,7 @@ from tests.support.rows import every_row
 NOT_MENDED = {
     "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
     "log-length-unknown": "nobody but the operator knows the length",
+    "log-file-packed": "the messages are in it, so it is unpacked first",
     "log-block-changed": "told by opening alone; the check that it asks for names what is damaged",
     "file-unreadable": "rights and disks are the owner's",
     "file-owner": "rights and disks are the owner's",

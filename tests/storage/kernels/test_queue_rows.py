@@ -13,7 +13,8 @@ from seglog.storage.kernels import PYTHON
 from seglog.storage.kernels.queue_rows import stand_in, units_of
 from seglog.storage.kernels.walk import ROW
 from seglog.storage.overlay import queue_overlay
-from seglog.storage.overlay.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.overlay.kept_units import LogFacts
+from seglog.storage.overlay.queue_overlay import overlay_queue
 from seglog.storage.walk.behind_damage import Hole
 from tests.support.machine.kernels import BOTH, running
 from tests.support.rows import every_row

@@ -7,11 +7,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
+from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT, BatchUnits
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
 from seglog.storage.overlay.batch_overlay import overlay_batch_queue
-from seglog.storage.overlay.queue_overlay import LogFacts, behind_findings, overlay_queue
+from seglog.storage.overlay.kept_units import LogFacts
+from seglog.storage.overlay.queue_overlay import behind_findings, overlay_queue
 from seglog.storage.segments.scratch import Room
 from seglog.storage.walk.growable_rows import PART_ROWS
 
@@ -89,3 +90,26 @@ def test_a_batch_queue_without_units_is_right_after_a_kill():
     facts = LogFacts(0, 400, (), np.array([0]), np.array([400], np.int32), 2000, is_closed=False)
     none = np.zeros(0, BATCH_UNIT.dtype)
     assert overlay_batch_queue("T", 0, none, 0, none, facts, has_files=True).findings == []
+
+
+BATCHES = {
+    "a living unit of another queue in front": (400, 100, 0),
+    "zeros in front": (0, 0, 0),
+    "an expired unit": (100, 100, 0),
+}
+
+
+@pytest.mark.parametrize(("name", "first"), BATCHES.items())
+def test_a_batch_queue_is_compared_from_the_first_unit_of_its_files(name, first):
+    def unit(phy_offset: int, size_bytes: int, base: int) -> BatchUnits:
+        made = np.zeros(1, BATCH_UNIT.dtype)
+        made["phy_offset"], made["size_bytes"], made["base_queue_offset"] = phy_offset, size_bytes, base
+        made["batch_size"] = min(size_bytes, 2)
+        return made
+
+    living = np.concatenate([unit(200, 100, 4), unit(300, 100, 6)])
+    stored = np.concatenate([unit(first[0], first[1], 0), unit(150, 50, 2), living])
+    facts = LogFacts(200, 500, (), np.array([200, 300]), np.array([100, 100], np.int32), 4600)
+    state = overlay_batch_queue("T", 0, living, 0, stored, facts, has_files=True)
+    assert bool(state.findings) == (name != "an expired unit")
+    assert state.units[-2:].tolist() == living.tolist()

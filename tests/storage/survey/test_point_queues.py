@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from seglog.storage.kernels.walk import ROW
-from seglog.storage.overlay.queue_overlay import LogFacts, overlay_queue
+from seglog.storage.overlay.kept_units import LogFacts
+from seglog.storage.overlay.queue_overlay import overlay_queue
 from seglog.storage.survey.point_queues import continued_queue
 from tests.support.rows import every_row
 

@@ -29,7 +29,7 @@ from seglog.storage.format.names import BATCH_CONSUME_QUEUE, COMMIT_LOG, CONSUME
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.queue.consume_queue import CQ_UNIT, CQ_UNIT_BYTES
 from seglog.storage.format.record.properties import decode_properties
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.small_files.attic import ATTIC, iter_kept
 from seglog.storage.store import MessageStore
 from tests.support.damage.campaign import COMPACTED, Key, Stored, Subject, read_records

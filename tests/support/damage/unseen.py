@@ -40,7 +40,7 @@ from seglog.storage.format.timer.timer import (
     view_timer_slots,
 )
 from seglog.storage.format.timer.timer_checkpoint import decode_timer_checkpoint
-from seglog.storage.overlay.queue_overlay import is_message
+from seglog.storage.overlay.kept_units import is_message
 from seglog.storage.survey.store_survey import Survey, survey
 from tests.support.damage.campaign import Subject
 from tests.support.damage.unproven import is_json
