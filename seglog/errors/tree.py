@@ -186,7 +186,7 @@ class StoreFailedError(StoreError):
 
 
 class UnsupportedStoreError(StoreError):
-    """A RocketMQ store of a kind that keeps its queues or log elsewhere (RocksDB, DLedger)."""
+    """A RocketMQ store of a kind that keeps queues or log elsewhere (RocksDB, DLedger, tiered storage)."""
 
     exit_code = 21
     help = "seglog reads stores with storeType=default; nothing was changed"

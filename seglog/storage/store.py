@@ -162,7 +162,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         Raises:
             NotFoundError: There is no store, and ``create`` is false or ``read_only`` is true.
             NotAStoreError: The directory holds something else.
-            UnsupportedStoreError: RocksDB queues or a DLedger log.
+            UnsupportedStoreError: RocksDB queues, a DLedger log, or older messages in tiered storage.
             StoreLockedError: Another process has it open for writing.
             ReadOnlyError: The directory cannot be written.
             InvalidArgumentError: Lengths that do not fit the store.

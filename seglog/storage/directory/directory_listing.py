@@ -47,6 +47,8 @@ _KNOWN_NAMES = frozenset(
 _TELLING_NAMES = _KNOWN_NAMES - {CONFIG, LOCK_FILE, INDEX}
 """Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
 _MOST_LOOKED_INTO: Final = 32
+TIERED_METADATA: Final = frozenset({"tieredStoreMetadata.json", "tieredStoreMetadata.json.bak"})
+"""What RocketMQ's plug-in for tiered storage has moved, in ``config`` (``DefaultMetadataStore.java``)."""
 _ROCKSDB_NAME = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)")
 """Files of a RocksDB in a folder that otherwise holds only folders (``RocksDBConsumeQueueStore.java``)."""
 
@@ -98,6 +100,13 @@ def check_is_store(files: Files, root: Path, *, makes: bool = False) -> bool:
     for queues in (CONSUME_QUEUE, BATCH_CONSUME_QUEUE):
         if any(_ROCKSDB_NAME.fullmatch(entry.name) for entry in files.list_dir(root / queues)):
             raise UnsupportedStoreError(f"{root} keeps its queues in RocksDB (storeType=defaultRocksDB)")
+    tiered = sorted(TIERED_METADATA & {entry.name for entry in files.list_dir(root / CONFIG)})
+    if tiered:
+        raise UnsupportedStoreError(
+            f"{root} is a store with tiered storage ({CONFIG}/{tiered[0]}): its older messages are elsewhere",
+            help="read it with RocketMQ's broker and its plug-in for tiered storage; for the messages that"
+            f" are here, open a copy of the folder without {CONFIG}/{tiered[0]}; nothing was changed",
+        )
     if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
         shown = ", ".join(sorted(found)[:4])
         raise NotAStoreError(
