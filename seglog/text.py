@@ -90,6 +90,15 @@ def moment(timestamp_ms: int) -> str:
         return str(timestamp_ms)
 
 
+def java_time_text(timestamp_ms: int) -> str:
+    """Returns ``2026-11-27#23:07:47:123``, RocketMQ's form of local time; the number if it is no date."""
+    try:
+        local = datetime.fromtimestamp(timestamp_ms // 1000, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
+    return local.strftime("%Y-%m-%d#%H:%M:%S:") + f"{timestamp_ms % 1000:03d}"
+
+
 def time_text(timestamp_ms: int) -> str:
     """Returns ``2026-11-27 23:07:47.123Z``, in local time; the bare number outside of the calendar."""
     try:

@@ -40,6 +40,7 @@ from seglog.broker.tables.queue_locks import QueueLocks
 from seglog.broker.tables.queued_topics import proven_topics
 from seglog.broker.tables.relays import Relays
 from seglog.broker.tables.request_modes import REQUEST_MODES_FILE, RequestModes
+from seglog.broker.tables.topics import is_system_topic
 from seglog.clock import Clock, VirtualClock
 from seglog.logs import logger
 from seglog.remoting.unique_id import UniqueIds
@@ -145,7 +146,7 @@ def assemble(
             ConfigFile(store.files, store.path / KEY_VALUE_FILE, store.path / OURS / EVIDENCE), clock
         ),
         write_permission=WritePermission(),
-        figures=Figures(store, clock),
+        figures=Figures(store, clock, lambda topic: is_system_topic(topic, config)),
         refusals=Refusals(),
         try_send=usual_sends(store, topics, disk, stamp, send_ext),
         now_ms=clock.now_ms,

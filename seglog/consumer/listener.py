@@ -25,7 +25,7 @@ from inspect import iscoroutinefunction, signature
 from types import NoneType, UnionType
 from typing import Annotated, Final, ForwardRef, TypeAlias, Union, get_args, get_origin
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from seglog.arguments import refusal, shown
 from seglog.consumer.contexts import ConsumeConcurrentlyContext, ConsumeOrderlyContext, Context
@@ -99,7 +99,8 @@ class ConsumeFrom(enum.Enum):
     answer (RocketMQ's rule for young topics).
 
     Attributes:
-        LAST: Behind the last message, with the next one that is stored.
+        LAST: Behind the last message, with the next one that is stored. RocketMQ has three deprecated names
+            for it, of which each is taken as text: :data:`ALSO_LAST`.
         FIRST: At the oldest message that is stored.
         TIMESTAMP: At the first message that was stored at ``consume_timestamp`` or later.
     """
@@ -107,6 +108,19 @@ class ConsumeFrom(enum.Enum):
     LAST = "CONSUME_FROM_LAST_OFFSET"
     FIRST = "CONSUME_FROM_FIRST_OFFSET"
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+    @classmethod
+    @override
+    def _missing_(cls, value: object) -> ConsumeFrom | None:
+        return cls.LAST if value in ALSO_LAST else None
+
+
+ALSO_LAST: Final = (
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+)
+"""Deprecated names of ``ConsumeFromWhere.java``; ``RebalancePushImpl.java`` begins at the end with each."""
 
 
 def is_awaited(listener: Callable[..., object]) -> bool:

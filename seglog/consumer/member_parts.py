@@ -37,6 +37,7 @@ from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.consumer.offsets.local_offset_store import MOST_BYTES, LocalOffsetStore, local_offsets_path
 from seglog.consumer.offsets.offset_store import BrokerOffsetStore, OffsetStore
 from seglog.consumer.options import (
+    ELSEWHERE,
     OF_LISTENERS,
     OptionsOf,
     arguments_text,
@@ -47,6 +48,7 @@ from seglog.consumer.options import (
 from seglog.consumer.settings import ConsumerSettings, timestamp_ms_of
 from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
 from seglog.logs import logger
+from seglog.other_names import OF_LISTENING, NamesElsewhere
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import FolderUse, RealFiles
 
@@ -60,9 +62,11 @@ R = TypeVar("R")
 _log = logger(__name__)
 
 
-class MemberParts(ABC):
+class MemberParts(NamesElsewhere, ABC):
     """One member of a consumer group; a subclass sets it up with :meth:`_set_up`."""
 
+    _elsewhere: ClassVar[Mapping[str, str]] = OF_LISTENING
+    _settings_elsewhere = ELSEWHERE
     _is_awaited: ClassVar[bool]
     _use: ClassVar[str] = "start(), or run_until_idle()"
     """The call that makes it consume, named in the warning about a consumer that never did."""

@@ -48,7 +48,8 @@ OF_KAFKA: Final = {
     "max_partition_fetch_bytes": "pull_bytes",
 }
 """Names here of the settings of kafka-python."""
-_ELSEWHERE: Final = {**OF_JAVA, **OF_KAFKA}
+ELSEWHERE: Final = {**OF_JAVA, **OF_KAFKA}
+"""Both."""
 _OF_ALL: Final = ("group", "decode")
 """Arguments of all consumers that have other names elsewhere."""
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -87,7 +88,7 @@ def check_options(consumer: str, options: Collection[str], of: OptionsOf = OF_LI
         if name not in known:
             import difflib
 
-            near = _ELSEWHERE.get(name)
+            near = ELSEWHERE.get(name)
             if near is None:
                 near = next(iter(difflib.get_close_matches(name, known, 1)), None)
             elif near not in meant:  # a setting of consumers of the other kind

@@ -26,7 +26,7 @@ from seglog.arguments import (
     as_unicode,
     refusal,
 )
-from seglog.consumer.listener import ConsumeFrom
+from seglog.consumer.listener import ALSO_LAST, ConsumeFrom
 from seglog.logs import logger
 from seglog.remoting.allocation import AllocateAveragely, AllocationStrategy
 from seglog.remoting.heartbeat import MessageModel
@@ -162,6 +162,14 @@ class ConsumerSettings:
             advice = f"what Kafka calls {self.consume_from} is ConsumeFrom.{near.name}"
             raise refusal("consume_from", self.consume_from, expected, advice)
         named = ConsumeFrom.__members__.get(str(self.consume_from), self.consume_from)
+        if str(named) in ALSO_LAST:
+            _log.warning(
+                "consume_from=%r of group %s is a deprecated name, with which RocketMQ begins at the end too:"
+                " say ConsumeFrom.LAST, or ConsumeFrom.FIRST for the oldest message",
+                named,
+                self.group,
+            )
+            named = ConsumeFrom.LAST
         object.__setattr__(self, "consume_from", as_enum("consume_from", ConsumeFrom, named))
         timestamp_ms_of(self.consume_timestamp)
         object.__setattr__(self, "message_model", as_enum("message_model", MessageModel, self.message_model))

@@ -186,7 +186,7 @@ class StoreFailedError(StoreError):
 
 
 class UnsupportedStoreError(StoreError):
-    """A store of a kind that seglog does not read (DLedger), or does not write (parts in RocksDB)."""
+    """A store of a kind that seglog does not read (DLedger, tiered storage) or does not write (RocksDB)."""
 
     exit_code = 21
     help = "seglog writes stores with storeType=default; nothing was changed"

@@ -30,6 +30,7 @@ from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import CLOCK_CALLS, Clock
 from seglog.closing import AsyncClosing, Closing
 from seglog.errors import AskTimeoutError
+from seglog.other_names import OF_PRODUCERS, NamesElsewhere
 from seglog.producer.encoding import encoding, fixed, unchanging
 from seglog.producer.pauses import TaskPauses, ThreadPauses
 from seglog.producer.send_result import BatchSendResult, SendResult
@@ -50,7 +51,7 @@ MOST_SENT: Final = 512
 """Most sends of one ``AsyncProducer`` in flight at a time; a connection takes 1,024 requests."""
 
 
-class ProducerParts(ABC, Generic[B]):
+class ProducerParts(NamesElsewhere, ABC, Generic[B]):
     """The common base of both faces.
 
     Args:
@@ -70,6 +71,7 @@ class ProducerParts(ABC, Generic[B]):
             loop runs.
     """
 
+    _elsewhere = OF_PRODUCERS
     _is_awaited: ClassVar[bool]
 
     __signature__: ClassVar[Signature]

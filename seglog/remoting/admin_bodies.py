@@ -29,7 +29,8 @@ class NamesBody(TypedBody):
     """Names of topics or groups.
 
     Attributes:
-        broker_address: Of a broker that has more of them, where a name server says so.
+        broker_address: Of the broker whose topics they are, or that has more of them where a name server
+            says so.
     """
 
     names: frozenset[str]

@@ -15,9 +15,17 @@ from seglog.remoting.headers import Int32, wire_names
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class TopicHeader(Header):
-    """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, GET_TOPIC_CONFIG and QUERY_TOPIC_CONSUME_BY_WHO."""
+    """GET_TOPIC_STATS_INFO, GET_TOPIC_CONFIG and QUERY_TOPIC_CONSUME_BY_WHO."""
 
     topic: str
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
+class DeleteTopicHeader(Header):
+    """DELETE_TOPIC_IN_BROKER; without the field it is refused as with a blank name."""
+
+    topic: str = ""
 
 
 @wire_names()
@@ -162,8 +170,8 @@ class QueryMessageResponseHeader(Header):
     """Answer to QUERY_MESSAGE, also where nothing was found.
 
     Attributes:
-        last_ms: Store time of the last record in the newest file of the index; 0 without a file.
-        last_phy_offset: Where in the log that record is.
+        last_ms: Store time of the last record in the newest file of the index; 0 where nothing was found.
+        last_phy_offset: Where in the log that record is; 0 likewise.
     """
 
     last_ms: int
@@ -215,18 +223,18 @@ class KeyValueHeader(Header):
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class KeyHeader(Header):
-    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+    """GET_KV_CONFIG and DELETE_KV_CONFIG; without them RocketMQ finds nothing."""
 
-    namespace: str
-    key: str
+    namespace: str | None = None
+    key: str | None = None
 
 
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class NamespaceHeader(Header):
-    """GET_KVLIST_BY_NAMESPACE."""
+    """GET_KVLIST_BY_NAMESPACE; without it RocketMQ finds nothing."""
 
-    namespace: str
+    namespace: str | None = None
 
 
 @wire_names()
@@ -243,27 +251,28 @@ class NameServerTopicHeader(Header):
     """DELETE_TOPIC_IN_NAMESRV.
 
     Attributes:
+        topic: Without it RocketMQ deletes nothing.
         cluster_name: Only there; None or empty for every cluster.
     """
 
-    topic: str
+    topic: str = ""
     cluster_name: str | None = None
 
 
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class ClusterHeader(Header):
-    """GET_TOPICS_BY_CLUSTER."""
+    """GET_TOPICS_BY_CLUSTER; without it RocketMQ names no topic."""
 
-    cluster: str
+    cluster: str = ""
 
 
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class BrokerNameHeader(Header):
-    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER; without a name they change nothing."""
 
-    broker_name: str
+    broker_name: str = ""
 
 
 @wire_names()
@@ -291,7 +300,7 @@ class BrokerConsumeStatsHeader(Header):
         is_order_only: Whether only topics of order are of interest.
     """
 
-    is_order_only: bool
+    is_order_only: bool = False
 
 
 @wire_names()

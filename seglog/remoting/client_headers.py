@@ -32,9 +32,9 @@ class ProducerGroupHeader(Header):
 @wire_names(client_id="clientID")
 @dataclass(frozen=True, slots=True)
 class UnregisterClientHeader(Header):
-    """UNREGISTER_CLIENT: a client leaves the groups that it names."""
+    """UNREGISTER_CLIENT: a client leaves the groups that it names; without an id it leaves none."""
 
-    client_id: str
+    client_id: str = ""
     producer_group: str | None = None
     consumer_group: str | None = None
 

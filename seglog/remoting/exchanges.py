@@ -153,7 +153,7 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     ),
     Code.UPDATE_AND_CREATE_TOPIC: Exchange(header.CreateTopicHeader),
     Code.UPDATE_AND_CREATE_TOPIC_LIST: Exchange(request_body=of_tables.CONFIG),
-    Code.DELETE_TOPIC_IN_BROKER: Exchange(admin.TopicHeader),
+    Code.DELETE_TOPIC_IN_BROKER: Exchange(admin.DeleteTopicHeader),
     Code.GET_ALL_TOPIC_CONFIG: _TABLE._replace(
         request=admin.PageHeader, response=admin.TopicCountResponseHeader
     ),
@@ -193,3 +193,8 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
 """By request code."""
 UNKNOWN: Final = Exchange()
 """Of all other codes."""
+
+
+def is_for_clients(code: int) -> bool:
+    """Returns whether clients answer requests of a code, and a broker does not."""
+    return EXCHANGES.get(code, UNKNOWN).answerer is Answerer.CLIENT

@@ -303,9 +303,9 @@ class CreateTopicHeader(Header):
 @wire_names(accepts_standard_json_only="acceptStandardJsonOnly")
 @dataclass(frozen=True, slots=True)
 class GetRouteInfoHeader(Header):
-    """GET_ROUTEINFO_BY_TOPIC."""
+    """GET_ROUTEINFO_BY_TOPIC; without the field no topic is found, as in RocketMQ."""
 
-    topic: str
+    topic: str = ""
     accepts_standard_json_only: bool = False
 
 

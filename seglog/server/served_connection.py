@@ -28,6 +28,7 @@ from seglog.logs import logger
 from seglog.remoting.codec import Answered, Asked, Codec, Event, Pieces, Read, Unread, WronglyAsked
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import OUR_SENDER, Request, Response, refuse
+from seglog.remoting.exchanges import is_for_clients
 from seglog.remoting.later import AskTable, Deferred
 from seglog.remoting.peer import Peer
 from seglog.server.limits import FRAME_BYTES_PER_MS
@@ -323,6 +324,9 @@ class ServedConnection(asyncio.Protocol, Asking):
     def _hear(self, event: Event, *, is_inline: bool) -> None:
         if isinstance(event, Asked):
             self._requests.take(event, is_inline=is_inline)
+        elif isinstance(event, WronglyAsked) and is_for_clients(event.request.code):
+            # A broker does not serve it, whatever its fields are, and its refusal says so.
+            self._requests.take(Asked(event.opaque, event.request), is_inline=is_inline)
         elif isinstance(event, WronglyAsked):
             self._shared.complaints.tell("asked", f"{self._host} asks what cannot be read: {event.error}")
             self._requests.respond(event, refuse(ResponseCode.SYSTEM_ERROR, str(event.error)))

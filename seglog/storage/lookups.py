@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
+
+import numpy as np
 
 from seglog.arguments import MAX_I64, as_choice, as_flag, as_int, as_text
 from seglog.errors import CorruptError, NotFoundError
@@ -11,11 +14,13 @@ from seglog.storage.directory import IndexFile, list_index_files
 from seglog.storage.files import Files, explain_os_error, explained
 from seglog.storage.format.index.index_view import MAX_TIMESTAMP_MS
 from seglog.storage.format.names import MAX_QUEUE_ID
+from seglog.storage.format.queue import BatchUnits, Units
 from seglog.storage.format.record import FILLER, MAGIC_V1, MAGIC_V2, Message, decode_message_id, is_tombstone
 from seglog.storage.index.key_memory import KeyMemory
 from seglog.storage.index.key_query import KeyQuery
 from seglog.storage.index_check.index_chains import is_whole
 from seglog.storage.kernels.decode import decode_message
+from seglog.storage.queues.consume_queue import ConsumeQueue
 from seglog.storage.reads.buffer_leases import Leases
 from seglog.storage.reads.ext_codes import ExtCodes
 from seglog.storage.reads.fast_reads import FastReads
@@ -24,9 +29,32 @@ from seglog.storage.reads.open_queues import OpenQueue
 from seglog.storage.reads.queue_view import QueueView
 from seglog.storage.reads.readings import LogQueueReading, Readings
 from seglog.storage.reads.record_ranges import Place
+from seglog.storage.reads.snapshot_queue import SnapshotQueue
 from seglog.storage.store_base import StoreBase, StoreCore
 from seglog.storage.writes.values import QueueInfo
 from seglog.text import shell_text
+
+_UNITS_AT_ONCE: Final = 1 << 16
+
+
+def _iter_units(queue: OpenQueue, first_offset: int, end_offset: int) -> Iterator[Units | BatchUnits]:
+    """Yields the units of a range of a queue that are there; of a batch queue from the end backwards."""
+    if isinstance(queue, ConsumeQueue | SnapshotQueue):
+        start, end = max(first_offset, queue.min_offset), min(end_offset, queue.max_offset)
+        while start < end:
+            count = min(end - start, _UNITS_AT_ONCE)
+            yield queue.units(start, count)
+            start += count
+        return
+    index = queue.end_index
+    while index > queue.first_index:
+        count = min(index - queue.first_index, _UNITS_AT_ONCE)
+        index -= count
+        units = queue.units(index, count)
+        begins = units["base_queue_offset"]
+        yield units[(begins >= first_offset) & (begins < end_offset)]
+        if begins[0] < first_offset:
+            return
 
 
 class Lookups(StoreBase):
@@ -192,6 +220,23 @@ class Lookups(StoreBase):
         """Returns the queue offset that the next message gets."""
         queue = self._queue_of(topic, queue_id)
         return 0 if queue is None else queue.max_offset
+
+    def stored_bytes(self, topic: str, queue_id: int, first_offset: int, end_offset: int) -> int:
+        """Returns how many bytes the records of a range of a queue have, as its units say.
+
+        Messages that the queue no longer has do not count.
+
+        Raises:
+            StoreError: A file of the queue cannot be read.
+        """
+        queue = self._queue_of(topic, queue_id)
+        if queue is None:
+            return 0
+        with explained():
+            return sum(
+                int(units["size_bytes"].sum(dtype=np.int64))
+                for units in _iter_units(queue, first_offset, end_offset)
+            )
 
     def offset_by_time(
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "lower"

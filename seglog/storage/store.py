@@ -169,8 +169,8 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
         Raises:
             NotFoundError: There is no store, and ``create`` is false or ``read_only`` is true.
             NotAStoreError: The directory holds something else.
-            UnsupportedStoreError: RocksDB queues or a DLedger log; or, for writing, a log in several folders
-                that no ``broker.conf`` in the store states.
+            UnsupportedStoreError: A DLedger log, or older messages in tiered storage; or, for writing, queues
+                in RocksDB, or a log in several folders that no ``broker.conf`` in the store states.
             StoreLockedError: Another process has it open for writing.
             ReadOnlyError: The directory cannot be written.
             InvalidArgumentError: Lengths that do not fit the store.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -11,16 +12,20 @@ from typing import Literal, Self
 
 from typing_extensions import override
 
-from seglog.arguments import as_choice
+from seglog.arguments import as_choice, as_int
 from seglog.broker.broker import Broker
 from seglog.broker.settings import BrokerConfig
+from seglog.broker.tables import TopicConfig
 from seglog.client.client import Client
 from seglog.client.connect import make_client
+from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import SystemClock, VirtualClock
 from seglog.closing import Closing
 from seglog.errors import InvalidArgumentError
+from seglog.remoting.topics import MAX_QUEUES
 from seglog.server.listening import Listener as Port
 from seglog.server.server import Server
+from seglog.storage.format.names import check_client_topic
 from seglog.testing.for_tests import C, ForTests
 from seglog.testing.virtual_broker import (
     QUEUE_FILE_SIZE_BYTES,
@@ -29,6 +34,18 @@ from seglog.testing.virtual_broker import (
     RoomyFiles,
     VirtualBroker,
 )
+
+
+def _topics_of(topics: str | Collection[str] | Mapping[str, int]) -> list[TopicConfig]:
+    """Returns the settings of topics that are given by name."""
+    if isinstance(topics, str):
+        topics = (topics,)
+    counts = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, NEW_TOPIC_QUEUE_NUMS)
+    found: list[TopicConfig] = []
+    for name, queue_nums in counts.items():
+        number = as_int(f"topics[{name!r}]", queue_nums, 1, MAX_QUEUES)
+        found.append(TopicConfig(check_client_topic(name), number, number))
+    return found
 
 
 class ServedBroker(Closing, ForTests):
@@ -58,6 +75,7 @@ class ServedBroker(Closing, ForTests):
         clock: Literal["real", "virtual"] = "real",
         config: BrokerConfig | None = None,
         port: int = 0,
+        topics: str | Collection[str] | Mapping[str, int] = (),
     ) -> Self:
         """Opens the store at ``path``, creating it if needed, and serves it on loopback.
 
@@ -69,12 +87,18 @@ class ServedBroker(Closing, ForTests):
             config: Names and settings; the address is replaced by that of the port. By default SQL92 filters
                 are on.
             port: The port; 0 for a free one.
+            topics: Topics that exist before a client can ask for them, each with 4 queues, or with as many as
+                a mapping says; a topic that the store has stays as it is. RocketMQ's own clients look for a
+                topic that was not there at their start only after 30 s.
 
         Raises:
             CannotListenError: The port is in use.
+            InvalidNameError: A topic's name is not valid.
+            InvalidArgumentError: A topic has fewer than 1 queue, or more than a topic may have.
             StoreError: As ``MessageStore.open`` raises it.
         """
         as_choice("clock", ("real", "virtual"), clock)
+        wanted = _topics_of(topics)
         end = Port(port=port)
         named = replace(config or USUAL_CONFIG, address=end.address)
         with ExitStack() as made:
@@ -92,6 +116,7 @@ class ServedBroker(Closing, ForTests):
                     files=RoomyFiles(path),
                 )
             made.callback(broker.close)
+            broker.topics.ensure_all(wanted)
             served = cls(broker, end)
             made.pop_all()
         return served

@@ -14,6 +14,7 @@ from seglog.remoting.admin_bodies import GroupListBody, GroupOffsets, QueueTimeS
 from seglog.remoting.admin_headers import (
     ConsumeStatsHeader,
     CorrectionOffsetHeader,
+    DeleteTopicHeader,
     EarliestTimeHeader,
     GroupHeader,
     PageHeader,
@@ -50,7 +51,7 @@ def fill(broker, clock, count, topic="T", queue_id=0):
 
 
 def delete(broker, topic):
-    return ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader(topic))
+    return ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader(topic))
 
 
 def test_a_deleted_topic_is_gone_with_queues_offsets_and_pop_retries(broker, clock, tmp_path):

@@ -70,7 +70,7 @@ CHANGES = [
         HeartbeatBody("c", ("pg",), (ConsumerData("newcomer", (SubscriptionData("T"),)),)),
     ),
     Request(Code.UPDATE_AND_CREATE_TOPIC, header.CreateTopicHeader("new", "TBW102", 1, 1, 6)),
-    Request(Code.DELETE_TOPIC_IN_BROKER, admin.TopicHeader("T")),
+    Request(Code.DELETE_TOPIC_IN_BROKER, admin.DeleteTopicHeader("T")),
     Request(Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NO_HEADER, SubscriptionGroup("new")),
     Request(
         Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, NO_HEADER, GroupListBody((SubscriptionGroup("new"),))

@@ -14,11 +14,11 @@ from seglog.remoting.admin_headers import (
     AddedResponseHeader,
     BrokerNameHeader,
     ClusterHeader,
+    DeleteTopicHeader,
     KeyHeader,
     KeyValueHeader,
     NameServerTopicHeader,
     NamespaceHeader,
-    TopicHeader,
     ValueResponseHeader,
     WipedResponseHeader,
 )
@@ -72,7 +72,7 @@ def test_a_topic_is_gone_from_the_name_server_once_the_broker_has_deleted_it(bro
         answer = ask(broker, RequestCode.DELETE_TOPIC_IN_NAMESRV, NameServerTopicHeader("T", cluster))
         assert answer.code is ResponseCode.SUCCESS
     assert broker.dispatch(route_of("T")).code is ResponseCode.SUCCESS
-    ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))
+    ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader("T"))
     assert ask(broker, RequestCode.DELETE_TOPIC_IN_NAMESRV, NameServerTopicHeader("T")).code is (
         ResponseCode.SUCCESS
     )

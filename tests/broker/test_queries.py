@@ -79,19 +79,25 @@ def test_messages_are_found_by_key_unique_key_and_tag(broker, clock, key, more, 
         ("b", {}),  # a tag is no key
         ("k3", {"index_type": "T"}),  # and a key no tag
         ("all", {"count": 0}),
-        ("all", {"count": -5}),
         ("all", {"topic": "U"}),
         ("all", {"begin_ms": START_MS + 10_000}),
         ("all", {"begin_ms": 10, "end_ms": 5}),
     ],
 )
-def test_what_is_not_found_is_said_with_the_end_of_the_index(broker, clock, key, more):
+def test_what_is_not_found_is_said_without_an_end_of_the_index(broker, clock, key, more):
     fill(broker, clock)
     answer = query(broker, key, **more)
     assert answer.code is ResponseCode.QUERY_NOT_FOUND
     assert answer.remark == "can not find message, maybe time range not correct"
-    assert isinstance(answer.header, QueryMessageResponseHeader)
+    assert answer.header == QueryMessageResponseHeader(0, 0)
     assert answer.body is None
+
+
+def test_a_query_for_fewer_than_no_messages_is_refused(broker, clock):
+    fill(broker, clock)
+    answer = query(broker, "all", count=-5)
+    assert (answer.code, answer.body) == (ResponseCode.SYSTEM_ERROR, None)
+    assert answer.remark == "maxNum is -5, and must be at least 0"
 
 
 def test_an_empty_store_has_no_end_of_an_index(broker):

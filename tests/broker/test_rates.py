@@ -21,12 +21,14 @@ from seglog.remoting.admin_bodies import (
 from seglog.remoting.admin_headers import (
     BrokerConsumeStatsHeader,
     ConsumeStatsHeader,
+    DeleteTopicHeader,
     FiguresHeader,
     TopicHeader,
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import NO_HEADER, Request, expect_body
-from tests.support.brokers import open_broker, pull, send
+from seglog.remoting.headers import DeleteGroupHeader, SendBackHeader
+from tests.support.brokers import open_broker, pull, send, send_delayed
 from tests.support.rows import each_row
 
 START_MS = 1_700_000_000_000
@@ -62,7 +64,7 @@ def test_messages_of_a_topic_and_of_a_group_are_told_by_the_minute_hour_and_day(
         ResponseCode.SUCCESS,
         FiguresBody(Figure(30, 1.0), Figure(30, 1.0), Figure(30, 1.0)),
     )
-    assert expect_body(figures(broker, "GROUP_GET_NUMS", "T@cg"), FiguresBody).minute == Figure(12, 0.4)
+    assert expect_body(figures(broker, "GROUP_GET_NUMS", "T@cg"), FiguresBody).minute == Figure(12, 0.4, 12.0)
     broker.advance("5m")
     of_late = expect_body(figures(broker, "TOPIC_PUT_NUMS", "T"), FiguresBody)
     assert (of_late.minute, of_late.hour.total, of_late.day.total) == (Figure(0, 0.0), 30, 30)
@@ -79,7 +81,14 @@ def test_messages_of_a_topic_and_of_a_group_are_told_by_the_minute_hour_and_day(
         ("TOPIC_PUT_NUMS", "none"),
         ("GROUP_GET_NUMS", "T@none"),
         ("GROUP_GET_NUMS", "T"),
-        ("TOPIC_PUT_SIZE", "T"),
+        ("TOPIC_PUT_NUMS", "TBW102"),  # a topic without puts
+        ("TOPIC_PUT_SIZE", "TBW102"),
+        ("TOPIC_PUT_SIZE", "T@cg"),
+        ("GROUP_GET_SIZE", "T@none"),
+        ("SNDBCK_PUT_NUMS", "T@cg"),
+        ("BROKER_GET_NUMS", "DefaultCluster"),
+        ("TOPIC_PUT_LATENCY", "0@T"),
+        ("nothing", "T"),
     ],
 )
 def test_what_is_not_counted_is_refused_in_rocketmqs_words(broker, name, key):
@@ -159,18 +168,83 @@ def test_numbers_of_messages_are_told_by_the_day(broker):
     assert told("Put") == [8, 8, 8]
 
 
-def test_a_topic_that_was_deleted_and_made_anew_is_counted_on(broker):
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_figures_of_a_topic_begin_anew_with_it_and_those_of_the_broker_do_not(broker, sampled):
     sent(broker, 7)
     broker.advance("10s")
     assert (
-        broker.dispatch(Request(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T"))).code
+        broker.dispatch(Request(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader("T"))).code
         is ResponseCode.SUCCESS
     )
     sent(broker, 1, "U")
-    broker.figures.sample()
+    if sampled:
+        broker.figures.sample()
+    assert figures(broker, "TOPIC_PUT_NUMS", "T").code is ResponseCode.SYSTEM_ERROR
+    assert figures(broker, "TOPIC_PUT_SIZE", "T").code is ResponseCode.SYSTEM_ERROR
     sent(broker, 2)
-    assert expect_body(figures(broker, "TOPIC_PUT_NUMS", "T"), FiguresBody).minute.total == 9
+    assert expect_body(figures(broker, "TOPIC_PUT_NUMS", "T"), FiguresBody).minute.total == 2
+    assert expect_body(figures(broker, "BROKER_PUT_NUMS", "DefaultCluster"), FiguresBody).minute.total == 10
     assert running(broker)["msgPutTotalTodayNow"] == "10"
+
+
+def test_the_bytes_of_records_are_told_of_a_topic_and_of_a_group(broker):
+    sizes = []
+    for size_bytes in (1, 100, 3_000):
+        before = broker.store.max_phy_offset
+        send(broker, "T", body=b"x" * size_bytes)
+        sizes.append(broker.store.max_phy_offset - before)
+    send(broker, "U")
+    pull(broker, "T", max_msg_nums=2)
+    pull(broker, "T", queue_offset=2)
+    broker.advance("10s")
+    put = expect_body(figures(broker, "TOPIC_PUT_SIZE", "T"), FiguresBody)
+    assert (put.minute.total, put.minute.per_s) == (sum(sizes), sum(sizes) / 10)
+    got = expect_body(figures(broker, "GROUP_GET_SIZE", "T@cg"), FiguresBody)
+    assert got.day == Figure(sum(sizes), sum(sizes) / 10, sum(sizes) / 2)
+
+
+def test_what_was_put_to_the_brokers_own_topics_is_told_apart(broker):
+    sent(broker, 3)
+    send_delayed(broker, 1)  # it waits in SCHEDULE_TOPIC_XXXX
+    pull(broker, "T")
+    for name, count in (
+        ("BROKER_PUT_NUMS", 4),
+        ("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", 3),
+        ("BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC", 3),
+    ):
+        assert expect_body(figures(broker, name, "DefaultCluster"), FiguresBody).day.total == count, name
+
+
+def test_what_a_group_sent_back_is_told_by_the_topic_it_came_from_first(broker):
+    sent(broker, 3)
+    broker.groups.find("cg")
+    places = [message.phy_offset for message in broker.store.get("T", 0, 0, 3).messages]
+    for place in places:
+        send_message_back(broker, place, level=1)
+    assert expect_body(figures(broker, "SNDBCK_PUT_NUMS", "T@cg"), FiguresBody).day.total == 3
+    broker.advance("1m")
+    retry = broker.store.get("%RETRY%cg", 0, 0, 1).messages[0]
+    send_message_back(broker, retry.phy_offset, level=-1)  # a dead letter now
+    assert expect_body(figures(broker, "SNDBCK_PUT_NUMS", "T@cg"), FiguresBody).day.total == 4
+    assert figures(broker, "SNDBCK_PUT_NUMS", "%RETRY%cg@cg").code is ResponseCode.SYSTEM_ERROR
+
+
+def send_message_back(broker, place, *, level):
+    header = SendBackHeader(place, "cg", level)
+    answer = broker.dispatch(Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
+    assert answer.code is ResponseCode.SUCCESS
+
+
+def test_the_figures_of_a_group_begin_anew_with_it(broker):
+    sent(broker, 2)
+    pull(broker, "T")
+    header = DeleteGroupHeader("cg", cleans_offsets=True)
+    assert broker.dispatch(Request(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)).code is ResponseCode.SUCCESS
+    for name in ("GROUP_GET_NUMS", "GROUP_GET_SIZE"):
+        assert figures(broker, name, "T@cg").code is ResponseCode.SYSTEM_ERROR
+    pull(broker, "T", max_msg_nums=1)
+    assert expect_body(figures(broker, "GROUP_GET_NUMS", "T@cg"), FiguresBody).day.total == 1
+    assert expect_body(figures(broker, "BROKER_GET_NUMS", "DefaultCluster"), FiguresBody).day.total == 3
 
 
 def test_messages_of_before_are_not_counted(tmp_path):

@@ -15,7 +15,7 @@ from seglog.consumer.orderly import OrderlyConsumer
 from seglog.consumer.push import PushConsumer
 from seglog.errors import InvalidArgumentError
 from seglog.producer.producer import Producer
-from seglog.remoting.admin_headers import TopicHeader
+from seglog.remoting.admin_headers import DeleteTopicHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.remoting.subscription import Subscription
@@ -65,7 +65,7 @@ def test_finding_6_damaged_deleted_and_forbidden_topics_do_not_delay_a_healthy_o
             consumer.start()
             broker.advance(0)
             assert len(moments) == 3
-            delete = Request(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("deleted"))
+            delete = Request(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader("deleted"))
             assert broker.dispatch(delete).code is ResponseCode.SUCCESS
             moments.clear()
             for _ in range(30):

@@ -21,8 +21,22 @@ LENIENT = {
     ("GET_ALL_TOPIC_CONFIG", "topicSeq"),
     ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", "groupSeq"),
     ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", "totalGroupNum"),
+    ("UNREGISTER_CLIENT", "clientID"),
+    ("GET_ROUTEINFO_BY_TOPIC", "topic"),
+    ("GET_TOPICS_BY_CLUSTER", "cluster"),
+    ("DELETE_TOPIC_IN_NAMESRV", "topic"),
+    ("WIPE_WRITE_PERM_OF_BROKER", "brokerName"),
+    ("ADD_WRITE_PERM_OF_BROKER", "brokerName"),
+    ("GET_KV_CONFIG", "namespace"),
+    ("GET_KV_CONFIG", "key"),
+    ("DELETE_KV_CONFIG", "namespace"),
+    ("DELETE_KV_CONFIG", "key"),
+    ("GET_KVLIST_BY_NAMESPACE", "namespace"),
+    ("DELETE_TOPIC_IN_BROKER", "topic"),
+    ("GET_BROKER_CONSUME_STATS", "isOrder"),
 }
-"""Required there; older clients and brokers do not send them, and the real broker looks at them before."""
+"""Marked as required there. Older clients and brokers do not send some of them, and the real broker looks at
+those before; it does not look at the mark, and answers without the others (``plain_requests.py``)."""
 LATER = {
     ("UPDATE_AND_CREATE_TOPIC", "attributes"),
     ("UPDATE_AND_CREATE_TOPIC", "force"),

@@ -99,6 +99,7 @@ SPELLINGS = {
     "TimestampResponseHeader": "timestamp",
     "TopicCountResponseHeader": "totalTopicNum",
     "TopicHeader": "topic",
+    "DeleteTopicHeader": "topic",
     "UnregisterClientHeader": "clientID producerGroup consumerGroup",
     "UpdateConsumerOffsetHeader": "consumerGroup topic queueId commitOffset",
     "ValueResponseHeader": "value",

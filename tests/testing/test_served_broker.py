@@ -11,7 +11,13 @@ import pytest
 from seglog import ConsumeFrom, Message, OrderlyConsumer, Producer, PushConsumer, Subscription
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.tables import TopicConfig
-from seglog.errors import ConsumerError, InvalidArgumentError, RemoteProtocolError, SeglogError
+from seglog.errors import (
+    ConsumerError,
+    InvalidArgumentError,
+    InvalidNameError,
+    RemoteProtocolError,
+    SeglogError,
+)
 from seglog.pytest_plugin import seglog_server
 from seglog.remoting.heartbeat import MessageModel
 from seglog.server.listening import Listener
@@ -189,3 +195,40 @@ def test_finding_u21_a_plain_client_in_an_event_loop_is_refused_by_its_name_with
     assert "AsyncProducer" in str(refused.value.help)
     with pytest.raises(InvalidArgumentError, match=r"^an OrderlyConsumer is not run in an event loop"):
         asyncio.run(consume())
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [("orders", {"orders": 4}), (["a", "b"], {"a": 4, "b": 4}), ({"a": 16, "b": 1}, {"a": 16, "b": 1})],
+)
+def test_topics_are_there_before_a_client_asks_for_them(seglog_server, topics, expected):
+    server = seglog_server(topics=topics)
+    producer = server.producer()
+    assert {name: len(producer.queues(name)) for name in expected} == expected
+    seen = []
+    consumer = server.consumer("g", next(iter(expected)), seen.append)
+    consumer.start()
+    producer.send(next(iter(expected)), b"x")
+    wait_until(lambda: len(seen) == 1, "a consumer that began first gets it", idle_s=20)
+
+
+def test_a_topic_that_the_store_has_stays_as_it_is(tmp_path):
+    for topics in ({"orders": 3}, ["orders"]):
+        with ServedBroker.at(tmp_path / "s", topics=topics) as server:
+            assert len(server.producer().queues("orders")) == 3
+
+
+@pytest.mark.parametrize(
+    ("topics", "kind"),
+    [
+        ({"a": 0}, InvalidArgumentError),
+        ({"a": "4"}, InvalidArgumentError),
+        (["a b"], InvalidNameError),
+        ([""], InvalidNameError),
+        ({"a": 1 << 20}, InvalidArgumentError),
+    ],
+)
+def test_topics_that_there_cannot_be_are_refused_and_nothing_is_made(tmp_path, topics, kind):
+    with pytest.raises(kind):
+        ServedBroker.at(tmp_path / "s", topics=topics)
+    assert list(tmp_path.iterdir()) == []

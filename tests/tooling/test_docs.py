@@ -99,8 +99,9 @@ TESTS = "def test_s2_05_a(): ...\n\nclass X:\n    async def test_S2_05_b(self): 
 @pytest.mark.parametrize(
     ("edit", "state", "counts"),
     [
-        (("", ""), "**part**: no c", "0 work, 1 are there in part, and 209"),
-        (('works = ""\n[part]\nS2-05 = "no c"', 'works = "S2-05"\n[part]'), "works", "1 work, 0 are"),
+        (("", ""), "**part**: no c", "0 work, 0 have a stand-in, 1 are there in part, and 209"),
+        (('works = ""\n[part]\nS2-05 = "no c"', 'works = "S2-05"\n[part]'), "works", "1 work, 0 have"),
+        (("[part]", "[part]\n[stand-in]"), "**stand-in**: no c", "0 work, 1 have a stand-in, 0 are"),
     ],
 )
 def test_every_behaviour_is_listed_with_its_state_and_the_tests_that_name_it(
@@ -130,6 +131,11 @@ def test_every_behaviour_is_listed_with_its_state_and_the_tests_that_name_it(
             "behaviour_states.toml",
             'works = "S0-01"\npart = {}\nopen = {S0 = "no"}\n',
             "S0-01 is works in tests/behaviour_states.toml: []",
+        ),
+        (
+            "behaviour_states.toml",
+            'works = ""\npart = {}\nstand-in = {S0-01 = "b"}\nopen = {S0 = "no"}\n',
+            "S0-01 is stand-in in tests/behaviour_states.toml: []",
         ),
         ("behaviour_states.toml", 'works = "S2-05 S2-05"\npart = {}\nopen = {}\n', "has a row twice"),
         ("behaviour_states.toml", 'works = ""\npart = {S2-05 = ""}\nopen = {}\n', "without a reason"),

@@ -1,10 +1,11 @@
 """The counts of one broker, and the duty that takes samples of them.
 
-Puts are not counted one by one: queue offsets give their number, so that a send costs nothing more; bytes are
-the growth of the log. Pulled messages are counted with each pull. A server measures the times of calls.
+Puts are not counted one by one: queue offsets give their number and the units of the queues their bytes, so
+that a send costs nothing more. Pulls are counted with the messages that they find, and each message that is
+sent back is. A server measures the times of calls.
 
-Source: ``BrokerStatsManager.java``, ``BrokerStats.java``, ``StoreStatsService.java``. Difference: the numbers
-of calls are not counted, only those of messages, and of pulls that found some or none.
+Source: ``BrokerStatsManager.java``, ``BrokerStats.java``, ``StoreStatsService.java``. Difference: the number
+of sends is not counted, only that of messages, and of pulls that found some or none.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from typing import ClassVar, Final, NamedTuple
 
@@ -19,14 +22,20 @@ from typing_extensions import override
 
 from seglog.broker.figures.samples import Rate, Samples, Span
 from seglog.clock import Clock
+from seglog.errors import SeglogError
 from seglog.schedule import Periodic
 from seglog.storage.store import MessageStore
 
 SAMPLE_MS: Final = 10_000
 PUT: Final = "put"
+PUT_BYTES: Final = "put bytes"
 PULLED: Final = "pulled"
+PULLED_BYTES: Final = "pulled bytes"
+SENT_BACK: Final = "sent back"
 FOUND: Final = "found"
 MISSED: Final = "missed"
+OF_USERS: Final = {PUT: "put by users", PULLED: "pulled by users"}
+"""The same counts without the broker's own topics."""
 
 
 class Totals(NamedTuple):
@@ -36,24 +45,45 @@ class Totals(NamedTuple):
     pulled: int
 
 
+@dataclass(slots=True)
+class _Pulls:
+    """The pulls of a group from a topic.
+
+    Attributes:
+        messages: What they found.
+        size_bytes: The same, in bytes of records.
+        found: How many found some.
+        missed: How many found none.
+    """
+
+    messages: int = 0
+    size_bytes: int = 0
+    found: int = 0
+    missed: int = 0
+
+
 class Figures:
     """The counts of a broker. Any thread may call it.
 
     Args:
         store: Its queue offsets give the number of puts.
         clock: The broker's.
+        is_own: Whether a topic is the broker's own.
 
+    A count has a name: one of the words above, alone or in a tuple with its topic, and its group.
     """
 
-    def __init__(self, store: MessageStore, clock: Clock) -> None:
+    def __init__(self, store: MessageStore, clock: Clock, is_own: Callable[[str], bool]) -> None:
         self._gauges: dict[str, tuple[Callable[[], int], ...]] = {}
         self._facts: tuple[Callable[[], Mapping[str, str]], ...] = ()
         self._store = store
         self._first_end = store.max_phy_offset
         self._clock = clock
+        self._is_own = is_own
         self._lock = threading.Lock()
         self._counts: Counter[Hashable] = Counter()
-        self._pulls: dict[tuple[str, str], list[int]] = {}  # messages, pulls that found some and none
+        self._forgotten: dict[Hashable, int] = {}  # counts of topics and groups that were deleted, as of then
+        self._pulls: dict[tuple[str, str], _Pulls] = {}
         self._pull_count = 0
         self._ends = self._ends_now()
         self._seen_end = store.max_phy_offset
@@ -63,15 +93,32 @@ class Figures:
         self._looked = Totals(0, 0)
         self._mornings = (Totals(0, 0), Totals(0, 0))  # at the start of yesterday and of today
 
-    def note_pull(self, group: str, topic: str, count: int) -> None:
-        """Counts a pull, and the messages that it found."""
+    def note_pull(self, group: str, topic: str, count: int, size_bytes: int) -> None:
+        """Counts a pull, and the messages that it found, with the bytes of their records."""
         with self._lock:
             self._pull_count += 1
             cell = self._pulls.get((topic, group))
             if cell is None:
-                cell = self._pulls[topic, group] = [0, 0, 0]
-            cell[0] += count
-            cell[1 if count else 2] += 1
+                cell = self._pulls[topic, group] = _Pulls()
+            cell.messages += count
+            cell.size_bytes += size_bytes
+            if count:
+                cell.found += 1
+            else:
+                cell.missed += 1
+
+    def note_sent_back(self, group: str, topic: str) -> None:
+        """Counts a message that a group could not consume, by the topic that it came from first."""
+        with self._lock:
+            self._counts[SENT_BACK, topic, group] += 1
+
+    def forget_topic(self, topic: str) -> None:
+        """Has the figures of a topic begin anew: it is deleted."""
+        self._forget(lambda name: name[1] == topic)
+
+    def forget_group(self, group: str) -> None:
+        """Has the figures of a group begin anew: it is deleted."""
+        self._forget(lambda name: group in name[2:])
 
     def add_gauge(self, name: str, gauge: Callable[[], int]) -> Callable[[], None]:
         """Adds a figure of a part that this room does not know; figures of the same name are added up.
@@ -136,25 +183,26 @@ class Figures:
 
     def put_rate(self, topic: str, span: Span) -> Rate:
         """Returns how many messages were put to a topic."""
-        return self._rate((PUT, topic), span)
+        return self.rate((PUT, topic), span)
 
     def pulled_rate(self, group: str, topic: str, span: Span) -> Rate:
         """Returns how many messages of a topic a group has pulled."""
-        return self._rate((PULLED, topic, group), span)
+        return self.rate((PULLED, topic, group), span)
 
-    def rate_of_all(self, what: str, span: Span) -> Rate:
-        """Returns the rate of all messages or pulls of a kind, such as :data:`PUT`."""
-        return self._rate(what, span)
+    def rate(self, name: Hashable, span: Span) -> Rate:
+        """Returns the rate of a count."""
+        with self._lock:
+            self._look()
+            count = self._counts[name]
+            rate = self._samples.rate(span, self._clock.monotonic_ms(), name, count)
+            left = count - self._forgotten.get(name, 0)
+            return rate if rate.total <= left else Rate(left, rate.per_s * left / rate.total)
 
-    def has_any(self, what: str) -> bool:
-        """Returns whether any message was put, or pulled, since the broker was opened."""
-        totals = self.totals()[-1]
-        return (totals.put if what == PUT else totals.pulled) > 0
-
-    def has_pulled(self, group: str, topic: str) -> bool:
-        """Returns whether a group has pulled any message of a topic."""
-        cell = self._pulls.get((topic, group))
-        return cell is not None and cell[0] > 0
+    def has_any(self, name: Hashable) -> bool:
+        """Returns whether anything was counted since the opening or the deletion of its topic or group."""
+        with self._lock:
+            self._look()
+            return self._counts[name] > self._forgotten.get(name, 0)
 
     def totals(self) -> tuple[Totals, Totals, Totals]:
         """Returns the totals at yesterday's start, at today's start, and now."""
@@ -162,10 +210,13 @@ class Figures:
             self._look()
             return *self._mornings, self._looked
 
-    def _rate(self, name: Hashable, span: Span) -> Rate:
+    def _forget(self, is_of_it: Callable[[tuple[str, ...]], bool]) -> None:
         with self._lock:
             self._look()
-            return self._samples.rate(span, self._clock.monotonic_ms(), name, self._counts[name])
+            self._ends = self._ends_now()  # the queues of a deleted topic are gone
+            for name, count in self._counts.items():
+                if isinstance(name, tuple) and is_of_it(name):
+                    self._forgotten[name] = count
 
     def _look(self) -> None:
         """Counts what was put since the last look, under the lock."""
@@ -178,27 +229,39 @@ class Figures:
         if end != self._seen_end:
             self._seen_end = end
             ends = self._ends_now()
-            for topic, queue_end in ends.items():
-                grown = queue_end - self._ends[topic]
-                if grown > 0:  # the queues of a deleted topic may begin at 0 again
-                    self._counts[PUT] += grown
-                    self._counts[PUT, topic] += grown
+            for (topic, queue_id), queue_end in ends.items():
+                before = self._ends.get((topic, queue_id), 0)
+                if queue_end > before:  # the queues of a deleted topic may begin at 0 again
+                    self._count_put(topic, queue_id, before, queue_end)
             self._ends = ends
-        for place, name in enumerate((PULLED, FOUND, MISSED)):
-            self._counts[name] = sum(cell[place] for cell in self._pulls.values())
-        for (topic, group), cell in self._pulls.items():
-            self._counts[PULLED, topic, group] = cell[0]
+        pulls = self._pulls.items()
+        self._counts[PULLED] = sum(cell.messages for _, cell in pulls)
+        self._counts[FOUND] = sum(cell.found for _, cell in pulls)
+        self._counts[MISSED] = sum(cell.missed for _, cell in pulls)
+        self._counts[OF_USERS[PULLED]] = sum(
+            cell.messages for (topic, _), cell in pulls if not self._is_own(topic)
+        )
+        for of, cell in pulls:
+            self._counts[PULLED, *of] = cell.messages
+            self._counts[PULLED_BYTES, *of] = cell.size_bytes
+            self._counts[FOUND, *of] = cell.found
         self._looked = Totals(self._counts[PUT], self._counts[PULLED])
+
+    def _count_put(self, topic: str, queue_id: int, first: int, end: int) -> None:
+        grown = end - first
+        self._counts[PUT] += grown
+        self._counts[PUT, topic] += grown
+        if not self._is_own(topic):
+            self._counts[OF_USERS[PUT]] += grown
+        with suppress(SeglogError):  # a queue file that cannot be read: whoever reads the queue is told
+            self._counts[PUT_BYTES, topic] += self._store.stored_bytes(topic, queue_id, first, end)
 
     def _marks(self) -> tuple[int, int]:
         """Returns values that change with each message and each pull."""
         return self._store.max_phy_offset, self._pull_count
 
-    def _ends_now(self) -> Counter[str]:
-        ends: Counter[str] = Counter()
-        for queue in self._store.queues():
-            ends[queue.topic] += queue.max_offset
-        return ends
+    def _ends_now(self) -> dict[tuple[str, int], int]:
+        return {(queue.topic, queue.queue_id): queue.max_offset for queue in self._store.queues()}
 
     def _today(self) -> date:
         return date.fromtimestamp(self._clock.now_ms() / 1_000)  # noqa: DTZ012 - a day of people, as in RocketMQ

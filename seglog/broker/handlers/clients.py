@@ -103,7 +103,9 @@ def unregister_client(state: BrokerState, call: Call[UnregisterClientHeader]) ->
 
 
 def check_client(state: BrokerState, call: Call[Header]) -> Response:
-    """Says before a client begins whether its subscription can be served."""
+    """Says before a client begins whether its subscription can be served; without a body there is none."""
+    if call.request.body is None:
+        return Response(ResponseCode.SUCCESS)
     subscription = expect_body(call.request, CheckClientBody).subscription
     if subscription is None or is_tag_type(subscription.expression_type):
         return Response(ResponseCode.SUCCESS)

@@ -27,7 +27,9 @@ from seglog.remoting.subscription_group import SubscriptionGroup
 
 
 def create_group(state: BrokerState, call: Call[Header]) -> Response:
-    """Creates a group or replaces its settings."""
+    """Creates a group or replaces its settings; without a body there is nothing to do, as in RocketMQ."""
+    if call.request.body is None:
+        return Response(ResponseCode.SUCCESS)
     group = expect_body(call.request, SubscriptionGroup)
     return _create(state, (group,))
 
@@ -46,6 +48,7 @@ def delete_group(state: BrokerState, call: Call[DeleteGroupHeader]) -> Response:
         state.groups.delete(header.group_name)
     else:
         state.groups.permit(header.group_name)
+    state.figures.forget_group(header.group_name)
     if header.cleans_offsets:
         state.offsets.delete(header.group_name, client_id=call.peer.client_id)
     elif state.config.release.revives_deleted_groups:
@@ -81,8 +84,8 @@ def _create(state: BrokerState, groups: Iterable[SubscriptionGroup]) -> Response
     return Response(ResponseCode.SUCCESS)
 
 
-def _created(_header: Header, request: Request, _state: BrokerState) -> tuple[str]:
-    return (expect_body(request, SubscriptionGroup).name,)
+def _created(_header: Header, request: Request, _state: BrokerState) -> tuple[str, ...]:
+    return () if request.body is None else (expect_body(request, SubscriptionGroup).name,)
 
 
 def _all_created(_header: Header, request: Request, _state: BrokerState) -> list[str]:

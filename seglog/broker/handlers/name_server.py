@@ -90,11 +90,11 @@ def put_value(state: BrokerState, call: Call[KeyValueHeader]) -> Response:
 def get_value(state: BrokerState, call: Call[KeyHeader]) -> Response:
     """Returns the value of a namespace and a key."""
     header = call.header
-    value = (state.key_values.namespace(header.namespace) or {}).get(header.key)
+    values = state.key_values.namespace(header.namespace) or {}
+    value = None if header.key is None else values.get(header.key)
     if value is None:
-        return refuse(
-            ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {header.namespace} Key: {header.key}"
-        )
+        asked = f"Namespace: {_shown(header.namespace)} Key: {_shown(header.key)}"
+        return refuse(ResponseCode.QUERY_NOT_FOUND, f"No config item, {asked}")
     return Response(ResponseCode.SUCCESS, ValueResponseHeader(value))
 
 
@@ -108,8 +108,14 @@ def get_values(state: BrokerState, call: Call[NamespaceHeader]) -> Response:
     """Returns all values of a namespace."""
     values = state.key_values.namespace(call.header.namespace)
     if values is None:
-        return refuse(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {call.header.namespace}")
+        remark = f"No config item, Namespace: {_shown(call.header.namespace)}"
+        return refuse(ResponseCode.QUERY_NOT_FOUND, remark)
     return Response(ResponseCode.SUCCESS, body=KeyValuesBody(values))
+
+
+def _shown(name: str | None) -> str:
+    """Returns a name as Java prints it where the field is missing."""
+    return "null" if name is None else name
 
 
 def _names(state: BrokerState) -> frozenset[str]:

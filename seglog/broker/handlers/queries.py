@@ -53,15 +53,17 @@ def query_messages(state: BrokerState, call: Call[QueryMessageHeader]) -> Respon
     """Finds messages of a topic by key, unique key or tag."""
     check_may_wait()  # the index is brought to the end of the log first
     header, store = call.header, state.store
+    if header.max_num < 0 and not header.is_unique_key:
+        return refuse(ResponseCode.SYSTEM_ERROR, f"maxNum is {header.max_num}, and must be at least 0")
     count = FOUND_BY_UNIQUE_KEY if header.is_unique_key else min(header.max_num, MAX_FOUND)
     by_tag = header.index_type == _BY_TAG and not header.is_unique_key
     times_ms = {"begin_ms": header.begin_ms, "end_ms": header.end_ms}
     found = store.query(header.topic, header.key, count, **times_ms, by_tag=by_tag) if count > 0 else []
     records = list(_iter_newest(state, found))
-    last = QueryMessageResponseHeader(*store.index_end())
     if not records:
         remark = "can not find message, maybe time range not correct"
-        return Response(ResponseCode.QUERY_NOT_FOUND, last, remark=remark)
+        return Response(ResponseCode.QUERY_NOT_FOUND, QueryMessageResponseHeader(0, 0), remark=remark)
+    last = QueryMessageResponseHeader(*store.index_end())
     return Response(ResponseCode.SUCCESS, last, decode_records(b"".join(reversed(records))))
 
 

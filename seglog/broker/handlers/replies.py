@@ -4,7 +4,8 @@ The reply names the producer (REPLY_TO_CLIENT) and its request (CORRELATION_ID).
 a topic of the cluster, and the answer says whether it reached the producer.
 
 Difference: the reply is stored first, and without CLUSTER as in RocketMQ; if it cannot be stored the producer
-gets it all the same.
+gets it all the same. The answer has no place then if the producer could not be reached either, and else the
+place that RocketMQ states: id "0", offset 0.
 
 Source: ``ReplyMessageProcessor.java``.
 """
@@ -24,7 +25,7 @@ from seglog.errors import SeglogError
 from seglog.logs import logger
 from seglog.remoting.client_headers import ReplyMessageHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
-from seglog.remoting.command import Request, Response
+from seglog.remoting.command import NO_HEADER, Request, Response
 from seglog.remoting.headers import SendMessageHeader, SendMessageResponseHeader
 from seglog.remoting.later import CancelledError, Deferred
 from seglog.storage.format.record import properties as props
@@ -47,10 +48,12 @@ def send_reply(state: BrokerState, call: Call[SendMessageHeader]) -> Response | 
     stored = _store(state, call, queue_id, props.encode_properties(named))
     producer_id = named.get(REPLY_TO_CLIENT)
     if producer_id is None:
-        return _answer(state, stored, f"reply message properties[{REPLY_TO_CLIENT}] is null")
+        return _answer(state, stored, queue_id, f"reply message properties[{REPLY_TO_CLIENT}] is null")
     producer = state.clients.producer(producer_id)
     if producer is None:
-        return _answer(state, stored, f"push reply message fail, channel of <{producer_id}> not found.")
+        return _answer(
+            state, stored, queue_id, f"push reply message fail, channel of <{producer_id}> not found."
+        )
     ask = ask_client(producer, _push(state, call, named), CALL_MS)
 
     def answer() -> Response:
@@ -60,15 +63,16 @@ def send_reply(state: BrokerState, call: Call[SendMessageHeader]) -> Response | 
             _log.warning("a reply to producer %s did not reach it: %s", producer_id, error)
             code = ResponseCode.SYSTEM_ERROR
         has_come = code is ResponseCode.SUCCESS
-        return _answer(state, stored, None if has_come else f"push reply message to{producer_id}fail.")
+        problem = None if has_come else f"push reply message to{producer_id}fail."
+        return _answer(state, stored, queue_id, problem)
 
     return state.relays.relay([ask], CALL_MS, answer)
 
 
 def _store(
     state: BrokerState, call: Call[SendMessageHeader], queue_id: int, properties: bytes
-) -> SendMessageResponseHeader:
-    """Stores a reply, and returns its place; a reply that cannot be stored is answered as by RocketMQ."""
+) -> SendMessageResponseHeader | None:
+    """Stores a reply, and returns its place; None for one that cannot be stored."""
     header = call.header
     try:
         state.disk.check()
@@ -86,7 +90,7 @@ def _store(
         )
     except SeglogError as error:
         _log.warning("a reply is not stored: %s", error)
-        return SendMessageResponseHeader("0", queue_id, 0)
+        return None
     return SendMessageResponseHeader(put.message_id, queue_id, put.queue_offset)
 
 
@@ -112,9 +116,14 @@ def _push(state: BrokerState, call: Call[SendMessageHeader], named: dict[str, st
     return Request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, reply, bytes_of(call.request.body))
 
 
-def _answer(state: BrokerState, stored: SendMessageResponseHeader, problem: str | None) -> Response:
-    code = ResponseCode.SUCCESS if problem is None else ResponseCode.SYSTEM_ERROR
-    return Response(code, stored, remark=problem, ext=state.send_ext)
+def _answer(
+    state: BrokerState, stored: SendMessageResponseHeader | None, queue_id: int, problem: str | None
+) -> Response:
+    if problem is None:
+        place = SendMessageResponseHeader("0", queue_id, 0) if stored is None else stored
+        return Response(ResponseCode.SUCCESS, place, ext=state.send_ext)
+    refused = NO_HEADER if stored is None else stored
+    return Response(ResponseCode.SYSTEM_ERROR, refused, remark=problem, ext=state.send_ext)
 
 
 HANDLERS: Final = (

@@ -39,6 +39,7 @@ def clean_unused_topics(state: BrokerState, _call: Call[Header]) -> Response:
         is_kept = state.topics.get(topic) is not None or is_system_topic(topic, state.config)
         if not is_kept and not topic.startswith(LMQ_PREFIX):
             state.store.retention.delete_topic(topic)
+            state.figures.forget_topic(topic)
     return Response(ResponseCode.SUCCESS)
 
 

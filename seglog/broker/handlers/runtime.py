@@ -94,7 +94,7 @@ def get_ha_status(state: BrokerState, _call: Call[Header]) -> Response:
 def _counted(figures: Figures) -> dict[str, str]:
     """Returns rates and numbers of messages."""
     rates = {
-        name: [figures.rate_of_all(what, span).per_s for span in _RATES]
+        name: [figures.rate(what, span).per_s for span in _RATES]
         for name, what in (("put", PUT), ("getFound", FOUND), ("getMiss", MISSED), ("getTransferred", PULLED))
     }
     rates["getTotal"] = [sum(both) for both in zip(rates["getFound"], rates["getMiss"], strict=True)]

@@ -199,10 +199,9 @@ def get_groups_of_topic(state: BrokerState, call: Call[TopicHeader]) -> Response
 
 
 def get_topics_of_group(state: BrokerState, call: Call[GroupHeader]) -> Response:
-    """Names the topics that a group has offsets in."""
-    return Response(
-        ResponseCode.SUCCESS, body=NamesBody(frozenset(state.offsets.topics_of(call.header.group)))
-    )
+    """Names the topics that a group has offsets in, and the broker."""
+    topics = frozenset(state.offsets.topics_of(call.header.group))
+    return Response(ResponseCode.SUCCESS, body=NamesBody(topics, state.config.address))
 
 
 def stored_ms(store: MessageStore, topic: str, queue_id: int, queue_offset: int) -> int:

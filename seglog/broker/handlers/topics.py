@@ -22,7 +22,7 @@ from seglog.broker.tables.attributes import TOPIC_ATTRIBUTES, alter_named_attrib
 from seglog.broker.tables.topics import FILTER_TYPES, SINGLE_TAG
 from seglog.errors import CorruptError, InvalidArgumentError, ProtocolError, SeglogError
 from seglog.remoting.admin_bodies import ConfigBody
-from seglog.remoting.admin_headers import TopicHeader
+from seglog.remoting.admin_headers import DeleteTopicHeader
 from seglog.remoting.bodies import BrokerData, QueueData, TopicRouteBody
 from seglog.remoting.codes import MASTER_ID, RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_body, refuse
@@ -133,7 +133,7 @@ def _names_of_listed(_header: Header, request: Request, _state: BrokerState) -> 
     return [topic.name for topic in _listed(request)]
 
 
-def delete_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
+def delete_topic(state: BrokerState, call: Call[DeleteTopicHeader]) -> Response:
     """Deletes a topic with its queues, what groups have committed there, and its POP retries.
 
     A topic that does not exist is deleted too. Its messages stay in the log until retention takes them, but
@@ -156,6 +156,7 @@ def delete_topic(state: BrokerState, call: Call[TopicHeader]) -> Response:
                 state.topics.delete(topic)
             state.offsets.delete_topic(topic, call.peer.client_id)
             state.store.retention.delete_topic(topic)
+            state.figures.forget_topic(topic)
     except SeglogError as error:
         return refuse(ResponseCode.SYSTEM_ERROR, str(error))
     return Response(ResponseCode.SUCCESS)
@@ -175,5 +176,5 @@ HANDLERS: Final = (
         create_topics,
         (named(Resource.TOPIC, _names_of_listed, Action.CREATE),),
     ),
-    Handler(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader, delete_topic, (of_topic(Action.DELETE),)),
+    Handler(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader, delete_topic, (of_topic(Action.DELETE),)),
 )

@@ -132,7 +132,8 @@ def _look(state: BrokerState, header: PullMessageHeader, peer: Peer, *, is_lite:
             return _Look(_reset(state, header, start, permitted))
     found = _read(state, header, permitted.wanted)
     count = _count(found, header, permitted.wanted)
-    state.figures.note_pull(header.consumer_group, header.topic, count)
+    size_bytes = sum(map(len, found.runs)) if count else 0
+    state.figures.note_pull(header.consumer_group, header.topic, count, size_bytes)
     answer = _answer(header, permitted, found)
     if broadcast is not None:
         is_moved = answer.code is ResponseCode.PULL_OFFSET_MOVED

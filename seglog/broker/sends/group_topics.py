@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from seglog.broker.state.state import BrokerState
-from seglog.broker.tables.topics import TopicConfig
+from seglog.broker.tables.topics import UNIT_SUB, TopicConfig
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import MAX_QUEUES
 from seglog.storage.format.names import DLQ_PREFIX, RETRY_PREFIX
-
-UNIT_SUB: Final = 2
-"""``TopicSysFlag`` of a topic with subscribers in unit mode."""
 
 
 def find_group(state: BrokerState, name: str) -> SubscriptionGroup | None:

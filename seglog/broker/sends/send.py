@@ -17,7 +17,13 @@ from typing import Final, NamedTuple
 from seglog.broker.delay.delay_levels import TIMERS
 from seglog.broker.settings import BrokerConfig
 from seglog.broker.state.state import BrokerState
-from seglog.broker.tables.topics import MAX_TOPIC_CHARACTERS, TopicConfig, topic_name_problem
+from seglog.broker.tables.topics import (
+    MAX_TOPIC_CHARACTERS,
+    UNIT,
+    UNIT_SUB,
+    TopicConfig,
+    topic_name_problem,
+)
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Response, refuse
 from seglog.remoting.headers import SendMessageHeader
@@ -84,7 +90,7 @@ def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> Top
                 ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden."
             )
         topic = state.topics.create_for_send(
-            header.topic, header.default_topic, header.default_topic_queue_nums
+            header.topic, header.default_topic, header.default_topic_queue_nums, _unit_flag(header)
         )
         if topic is None:
             return refuse(
@@ -98,6 +104,13 @@ def find_topic(state: BrokerState, header: SendMessageHeader, peer: Peer) -> Top
     if header.queue_id < 0 and not topic.write_queue_nums:  # RocketMQ divides by 0: same code
         return refuse(ResponseCode.SYSTEM_ERROR, f"topic[{header.topic}] has no queue that can be written")
     return topic
+
+
+def _unit_flag(header: SendMessageHeader) -> int:
+    """Returns the flag that a new topic gets of a producer in unit mode."""
+    if not header.is_unit_mode:
+        return 0
+    return UNIT_SUB if header.topic.startswith(RETRY_PREFIX) else UNIT
 
 
 def is_writable(config: BrokerConfig) -> bool:

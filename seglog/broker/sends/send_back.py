@@ -53,6 +53,7 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
     if level is None:
         answer = _store(state, appends, message, dlq_topic(state, group.name).name, 0, 0)
         if answer.code is ResponseCode.SUCCESS:
+            _count(state, group, message)
             place = f"{message.topic}, queue {message.queue_id}, offset {message.queue_offset}"
             first = {props.ORIGIN_MESSAGE_ID: message.message_id, props.RETRY_TOPIC: message.topic}
             warn_of_dead_letter(group.name, first | message.properties, place, message.reconsume_times)
@@ -60,7 +61,15 @@ def send_back(state: BrokerState, header: SendBackHeader, appends: AnyAppends) -
     # RocketMQ uses the group's number of queues only. If it is larger than that of the retry topic, the group
     # would never get the messages stored in the other queues.
     queue_nums = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
-    return _store(state, appends, message, topic.name, state.random.randrange(queue_nums), level)
+    answer = _store(state, appends, message, topic.name, state.random.randrange(queue_nums), level)
+    if answer.code is ResponseCode.SUCCESS:
+        _count(state, group, message)
+    return answer
+
+
+def _count(state: BrokerState, group: SubscriptionGroup, message: Message) -> None:
+    """Counts the message in SNDBCK_PUT_NUMS, as of the topic that it came from first."""
+    state.figures.note_sent_back(group.name, message.properties.get(props.RETRY_TOPIC, message.topic))
 
 
 def find_message(state: BrokerState, header: SendBackHeader) -> Message | None:

@@ -21,6 +21,7 @@ _UNITS: Final = "topics of units are marked, and listed with all others only"
 _OLD: Final = "RocketMQ has the number and no broker that answers it"
 _TIMERS: Final = "there is no timer wheel; messages are delayed by levels"
 _ROCKSDB: Final = "tables and queues are files, not RocksDB"
+_CLIENTS: Final = "a broker asks its clients that, and answers it to none"
 _COLD: Final = "the system's page cache decides what stays in memory"
 
 KNOWN_RELEASE: Final = "5.4.0"
@@ -67,6 +68,10 @@ UNSUPPORTED: Final[Mapping[int, tuple[str, str]]] = {
         _COLD: {
             2001: "UPDATE_COLD_DATA_FLOW_CTR_CONFIG", 2002: "REMOVE_COLD_DATA_FLOW_CTR_CONFIG",
             2003: "GET_COLD_DATA_FLOW_CTR_INFO", 2004: "SET_COMMITLOG_READ_MODE",
+        },
+        _CLIENTS: {
+            40: "NOTIFY_CONSUMER_IDS_CHANGED", 220: "RESET_CONSUMER_CLIENT_OFFSET",
+            221: "GET_CONSUMER_STATUS_FROM_CLIENT", 326: "PUSH_REPLY_MESSAGE_TO_CLIENT",
         },
         _OLD: {
             13: "QUERY_BROKER_OFFSET", 22: "GET_TOPIC_CONFIG_LIST", 23: "GET_TOPIC_NAME_LIST",

@@ -43,9 +43,9 @@ class KeyValues(NamedTable[Mapping[str, str]]):
         rest = without_unreadable(_parse_table, (_TABLE,), KEY_VALUE_FILE)
         self._values |= file.load(_parse_table, rest) or {}
 
-    def namespace(self, name: str) -> Mapping[str, str] | None:
-        """Returns the values of a namespace by key, None if it never had a value."""
-        return self._values.get(name)
+    def namespace(self, name: str | None) -> Mapping[str, str] | None:
+        """Returns the values of a namespace by key, None if it never had a value, or has no name."""
+        return None if name is None else self._values.get(name)
 
     def put(self, namespace: str, key: str, value: str) -> None:
         """Sets a value, and saves the table.
@@ -63,15 +63,15 @@ class KeyValues(NamedTable[Mapping[str, str]]):
             check_entry(namespace, new, self._as_entries({namespace: new}), self._entries_of, None)
             self._save({**self._values, namespace: {**known, **new}}, is_ours=True)
 
-    def delete(self, namespace: str, key: str) -> None:
+    def delete(self, namespace: str | None, key: str | None) -> None:
         """Removes a value, if it exists, and saves the table; the namespace stays.
 
         Raises:
             FullError: There is no space; nothing has changed.
         """
         with self._changing():
-            known = self._values.get(namespace, {})
-            if key in known:
+            known = self.namespace(namespace) or {}
+            if namespace is not None and key in known:
                 left = {name: value for name, value in known.items() if name != key}
                 self._save({**self._values, namespace: left}, is_ours=REF not in left)
 

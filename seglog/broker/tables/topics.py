@@ -53,6 +53,10 @@ SINGLE_TAG: Final = "SINGLE_TAG"
 MULTI_TAG: Final = "MULTI_TAG"
 """Filter type of a topic whose messages may have several tags; no client makes such topics any more."""
 FILTER_TYPES: Final = frozenset({SINGLE_TAG, MULTI_TAG})
+UNIT: Final = 1
+"""``TopicSysFlag`` of a topic that a producer in unit mode created."""
+UNIT_SUB: Final = 2
+"""``TopicSysFlag`` of a topic with subscribers in unit mode."""
 _log = logger(__name__)
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
@@ -286,7 +290,9 @@ class TopicTable(NamedTable[TopicConfig]):
         if self.on_deleted is not None:
             self.on_deleted(name)
 
-    def create_for_send(self, name: str, default_topic: str, queue_nums: int) -> TopicConfig | None:
+    def create_for_send(
+        self, name: str, default_topic: str, queue_nums: int, sys_flag: int = 0
+    ) -> TopicConfig | None:
         """Returns the topic of a send, creating it if permitted.
 
         Args:
@@ -294,6 +300,7 @@ class TopicTable(NamedTable[TopicConfig]):
             default_topic: The client's model topic; its queues bound ``queue_nums``, and it must be
                 inheritable.
             queue_nums: The wanted number of queues; a topic never gets more than :data:`MAX_QUEUES`.
+            sys_flag: Flags of a new topic.
 
         Returns:
             None if the model does not allow it; a retry topic is always created, with one queue.
@@ -312,9 +319,11 @@ class TopicTable(NamedTable[TopicConfig]):
             if model is not None and may_inherit:
                 count = max(0, min(queue_nums, model.write_queue_nums, MAX_QUEUES))
                 perm = model.perm & ~PERM_INHERIT
-                topic = TopicConfig(name, count, count, perm, filter_type=model.filter_type)
+                topic = TopicConfig(
+                    name, count, count, perm, filter_type=model.filter_type, sys_flag=sys_flag
+                )
             elif name.startswith(RETRY_PREFIX):
-                topic = TopicConfig(name, 1, 1)
+                topic = TopicConfig(name, 1, 1, sys_flag=sys_flag)
             else:
                 return None
             self._save({**self._values, name: topic})

@@ -19,6 +19,7 @@ from seglog.consumer.member_parts import MemberParts, as_queue, offsets_of
 from seglog.consumer.options import OF_POLLS, OptionsOf
 from seglog.consumer.settings import MOST_IN_ALL, ConsumerSettings, LiteOptions, Wanted, subscriptions_of
 from seglog.errors import ClientClosedError, ConsumerError
+from seglog.other_names import OF_POLLING
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import check_client_topic
@@ -52,6 +53,7 @@ class LiteParts(MemberParts, Generic[M]):
         InvalidArgumentError: Or no event loop runs, for a consumer with awaited calls.
     """
 
+    _elsewhere = OF_POLLING
     _use: ClassVar[str] = "poll()"
     _goes_on_alone: ClassVar[bool] = False
     _options: ClassVar[OptionsOf] = OF_POLLS

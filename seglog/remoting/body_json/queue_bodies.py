@@ -45,6 +45,7 @@ from seglog.remoting.body_json.fields import (
 )
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.format.config import ConfigValue
+from seglog.text import java_time_text
 
 QUEUE: Final = object_of(
     MessageQueue,
@@ -138,9 +139,19 @@ class _Span:
     delay_ms: int
 
 
+def _span_texts(span: _Span) -> Mapping[str, ConfigValue]:
+    """Returns the times as text in local time, which RocketMQ's bean adds; readers take the numbers."""
+    return {
+        "minTimeStampStr": java_time_text(span.min_timestamp_ms),
+        "maxTimeStampStr": java_time_text(span.max_timestamp_ms),
+        "consumeTimeStampStr": java_time_text(span.consume_timestamp_ms),
+    }
+
+
 _SPANS: Final = items_of(
     object_of(
         _Span,
+        _span_texts,
         queue=JsonField("messageQueue", QUEUE),
         min_timestamp_ms=JsonField("minTimeStamp", INT64),
         max_timestamp_ms=JsonField("maxTimeStamp", INT64),

@@ -48,8 +48,10 @@ _GROUP_FIELDS: Final = object_of(
 
 
 def _decode_group(found: ConfigValue, name: str) -> SubscriptionGroup:
-    group = _GROUP_FIELDS.decode(found, name)
     entries = found.items() if isinstance(found, Mapping) else ()
+    # A group without a name is read: the broker refuses it as one with a blank name.
+    named = {"groupName": "", **found} if isinstance(found, Mapping) else found
+    group = _GROUP_FIELDS.decode(named, name)
     return replace(group, unknown={key: value for key, value in entries if key not in GROUP_FIELD_NAMES})
 
 

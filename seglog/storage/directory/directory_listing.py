@@ -48,6 +48,8 @@ _KNOWN_NAMES = frozenset(
 _TELLING_NAMES = _KNOWN_NAMES - {CONFIG, LOCK_FILE, INDEX}
 """Names that other folders hardly have; ``config`` or ``index`` alone prove nothing."""
 _MOST_LOOKED_INTO: Final = 32
+TIERED_METADATA: Final = frozenset({"tieredStoreMetadata.json", "tieredStoreMetadata.json.bak"})
+"""What RocketMQ's plug-in for tiered storage has moved, in ``config`` (``DefaultMetadataStore.java``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,13 @@ def check_is_store(files: Files, root: Path, *, makes: bool = False) -> bool:
         raise UnsupportedStoreError(
             f"{root} is a DLedger store ({ledgers[0]}/): its log is in another format",
             help="seglog reads stores with storeType=default or defaultRocksDB; nothing was changed",
+        )
+    tiered = sorted(TIERED_METADATA & {entry.name for entry in files.list_dir(root / CONFIG)})
+    if tiered:
+        raise UnsupportedStoreError(
+            f"{root} is a store with tiered storage ({CONFIG}/{tiered[0]}): its older messages are elsewhere",
+            help="read it with RocketMQ's broker and its plug-in for tiered storage; for the messages that"
+            f" are here, open a copy of the folder without {CONFIG}/{tiered[0]}; nothing was changed",
         )
     if found.isdisjoint(_TELLING_NAMES) and not found <= _KNOWN_NAMES:
         shown = ", ".join(sorted(found)[:4])

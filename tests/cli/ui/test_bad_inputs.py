@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+from seglog.broker.broker import Broker
+from seglog.doctor.check.check import check_store
 from seglog.errors import (
     ConfigError,
     Ending,
@@ -20,8 +24,9 @@ from seglog.errors import (
     StoreLockedError,
     UnsupportedStoreError,
 )
-from seglog.storage.files.files import MAX_WHOLE_BYTES
+from seglog.storage.files.files import MAX_WHOLE_BYTES, RealFiles
 from seglog.storage.store import MessageStore
+from seglog.storage.survey.store_survey import survey
 from tests.support.command_line import Seglog
 from tests.support.machine.read_only_disk import on_read_only_disk
 from tests.support.material import golden
@@ -68,12 +73,60 @@ def test_a_file_in_place_of_a_folder_is_refused(seglog: Seglog, tmp_path, comman
 
 
 @pytest.mark.parametrize("command", [*READERS, ["put", "t", "x"]], ids=lambda command: command[0])
-def test_s4_50_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command):
-    (tmp_path / "dledger-n0" / "data").mkdir(parents=True)
-    (tmp_path / "dledger-n0" / "data" / "00000000000000000000").write_bytes(bytes(4096))
+@pytest.mark.parametrize("kind", ["dledger", "tiered", "tiered, before its first save"])
+def test_s4_50_stores_of_another_kind_are_refused_and_left_alone(seglog: Seglog, tmp_path, command, kind):
+    if kind.startswith("tiered"):
+        with MessageStore.open(tmp_path, **SMALL) as store:
+            store.put("t", b"x")
+        make_tiered(tmp_path, ".bak" if "before" in kind else "")
+    else:
+        (tmp_path / "dledger-n0" / "data").mkdir(parents=True)
+        (tmp_path / "dledger-n0" / "data" / "00000000000000000000").write_bytes(bytes(4096))
     before = golden.tree_digest(tmp_path)
     check_refused(seglog(*on(command, tmp_path)), UnsupportedStoreError)
     assert golden.tree_digest(tmp_path) == before
+
+
+def make_tiered(root, ending=""):
+    """Writes the table by which RocketMQ's plug-in finds what it has moved elsewhere."""
+    (root / "config").mkdir(exist_ok=True)
+    segment = {"path": "t", "baseOffset": 0, "status": 1, "size": 100, "type": 0}
+    table = {"topicSerialNumber": 1, "commitLogFileSegmentTable": {"t/0": {0: segment}}}
+    (root / "config" / f"tieredStoreMetadata.json{ending}").write_text(json.dumps(table))
+
+
+def open_broker(path):
+    with Broker.open(path):
+        pass
+
+
+def read_only(path):
+    with MessageStore.open(path, create=False, read_only=True):
+        pass
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        open_broker,
+        read_only,
+        check_store,
+        lambda path: survey(path, RealFiles()),
+    ],
+    ids=["broker", "reader", "check", "survey"],
+)
+def test_s4_50_a_store_with_tiered_storage_is_refused_in_every_way_and_a_copy_without_its_table_is_not(
+    tmp_path, use
+):
+    with MessageStore.open(tmp_path / "s", **SMALL) as store:
+        store.put("t", b"x")
+    make_tiered(tmp_path / "s")
+    with pytest.raises(UnsupportedStoreError, match="its older messages are elsewhere") as refused:
+        use(tmp_path / "s")
+    assert "a copy of the folder without config/tieredStoreMetadata.json" in refused.value.help
+    shutil.copytree(tmp_path / "s", tmp_path / "copy")
+    (tmp_path / "copy" / "config" / "tieredStoreMetadata.json").unlink()
+    use(tmp_path / "copy")
 
 
 def test_a_second_writer_is_refused_and_the_first_goes_on(seglog_process: Seglog, tmp_path):

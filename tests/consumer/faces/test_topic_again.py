@@ -13,7 +13,7 @@ from seglog import (
     OrderlyConsumer,
     PushConsumer,
 )
-from seglog.remoting.admin_headers import TopicHeader
+from seglog.remoting.admin_headers import DeleteTopicHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request
 from seglog.testing import VirtualBroker
@@ -29,7 +29,7 @@ def send(broker: VirtualBroker, word: str) -> None:
 
 
 def delete(broker: VirtualBroker) -> None:
-    answer = broker.dispatch(Request(RequestCode.DELETE_TOPIC_IN_BROKER, TopicHeader("T")))
+    answer = broker.dispatch(Request(RequestCode.DELETE_TOPIC_IN_BROKER, DeleteTopicHeader("T")))
     assert answer.code is ResponseCode.SUCCESS
 
 

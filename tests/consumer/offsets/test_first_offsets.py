@@ -13,7 +13,7 @@ from seglog.client.connect import make_client
 from seglog.client.home import start
 from seglog.clock import VirtualClock
 from seglog.consumer.brokers import Brokers
-from seglog.consumer.listener import ConsumeFrom
+from seglog.consumer.listener import ALSO_LAST, ConsumeFrom
 from seglog.consumer.offsets.first_offsets import FirstOffsets
 from seglog.consumer.push import PushConsumer
 from seglog.consumer.settings import ConsumerSettings, subscriptions_of, timestamp_ms_of
@@ -109,6 +109,22 @@ def test_s4_02_a_new_group_begins_where_it_is_said(
 ):
     assert len(hourly) == 5
     assert consume(consume_from=where) == expected
+
+
+@pytest.mark.parametrize("name", ALSO_LAST)
+def test_s4_02_rocketmqs_deprecated_names_begin_at_the_end_as_there(
+    consume: Callable[..., list[int]], hourly: list[int], name: str, caplog: pytest.LogCaptureFixture
+):
+    assert len(hourly) == 5
+    assert ConsumeFrom(name) is ConsumeFrom.LAST
+    assert consume(consume_from=name) == []
+    assert f"consume_from='{name}' of group g is a deprecated name" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["CONSUME_FROM_MIN", "LAST_OFFSET", ""])
+def test_s4_02_another_name_is_refused_with_those_that_there_are(name: str):
+    with pytest.raises(InvalidArgumentError, match=r"expected .*CONSUME_FROM_LAST_OFFSET"):
+        ConsumerSettings("g", subscriptions_of("T"), consume_from=name)  # type: ignore[arg-type]
 
 
 def test_s4_03_the_time_is_half_an_hour_ago_by_default(

@@ -8,11 +8,17 @@ from typing import Any, Final
 from seglog.broker.broker import Broker
 from seglog.broker.filters.subscription_filter import MAX_SQL_CHARACTERS
 from seglog.broker.tables.groups import MAX_GROUP_SETTINGS
-from seglog.remoting.admin_headers import BrokerConsumeStatsHeader, QueryQueueHeader
+from seglog.remoting.admin_headers import (
+    BrokerConsumeStatsHeader,
+    FiguresHeader,
+    QueryQueueHeader,
+    TimeSpanHeader,
+    TopicHeader,
+)
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
-from seglog.remoting.headers import CreateTopicHeader
-from seglog.remoting.heartbeat import CheckClientBody
+from seglog.remoting.headers import CloneGroupOffsetHeader, CreateTopicHeader
+from seglog.remoting.heartbeat import CheckClientBody, ConsumerData, HeartbeatBody
 from seglog.remoting.subscription import SQL_TYPE, SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.remoting.topics import MAX_QUEUES
@@ -20,12 +26,14 @@ from seglog.storage.format.config import parse_java_properties
 from seglog.storage.format.config.config_json import decode_config
 from tests.interop.judging import difference_cases as cases
 from tests.interop.judging.alike import Essence
-from tests.interop.judging.difference import Difference
-from tests.interop.judging.requests import commit, make_group, make_topic, pull, send
+from tests.interop.judging.difference import Difference, Holds
+from tests.interop.judging.requests import clone, commit, make_group, make_topic, pull, send
+from tests.interop.judging.wire import is_untyped
 
 _PATH: Final = "storePathEpochFile"
 """A path that nothing here or there reads."""
 _NUMBER: Final = "shortPollingTimeMills"
+_A_YEAR_MS: Final = 31_536_000_000
 
 
 def _set(text: str) -> Request:
@@ -90,6 +98,30 @@ def _check(expression: str) -> Request:
     """Asks whether a subscription can be served."""
     said = SubscriptionData("T", expression, 1, SQL_TYPE)
     return Request(RequestCode.CHECK_CLIENT_CONFIG, body=CheckClientBody("c1", "long-sql", said))
+
+
+def _beat(group: str, topic: str) -> Request:
+    """Has a client of a group say that it subscribes to one topic."""
+    data = ConsumerData(group, (SubscriptionData(topic, version=1),))
+    return Request(RequestCode.HEART_BEAT, body=HeartbeatBody(f"{group}@c1", (), (data,)))
+
+
+def _clones_to_no_name(request: Request, _broker: Broker) -> bool:
+    return isinstance(request.header, CloneGroupOffsetHeader) and not request.header.target_group
+
+
+def _is_untyped(request: Request, _broker: Broker) -> bool:
+    return is_untyped(request)
+
+
+def _asks(code: RequestCode) -> Holds:
+    return lambda request, _ours, _theirs: request.code == code
+
+
+def _delay_ms(answer: Essence) -> int:
+    """Returns how long the first queue's next message has waited."""
+    spans: list[dict[str, int]] = json.loads(answer["body"])["consumeTimeSpanSet"]
+    return max(span["delayTime"] for span in spans)
 
 
 def _has_too_many(request: Request, _broker: Broker) -> bool:
@@ -197,6 +229,103 @@ ADMIN_DIFFERENCES: Final = (
         here=True,
         fields=("body",),
         holds=_is_pulled,
+    ),
+    Difference(
+        name="no-name-clone",
+        request="clone of offsets to a group without a name (CLONE_GROUP_OFFSET)",
+        theirs="is done",
+        ours="is refused with 29",
+        why="no group has that name",
+        shown_by=(
+            make_group("no-name-clone"),
+            send("no-name-clone"),
+            commit("no-name-clone", "no-name-clone", 1),
+            clone("no-name-clone", "", "no-name-clone"),
+        ),
+        there=0,
+        here=29,
+        leads_apart=_clones_to_no_name,
+        is_drawn=False,
+    ),
+    Difference(
+        name="field-missing",
+        request="request without a field that its clients always send, such as the `producerGroup` of a send",
+        theirs="is answered as if it were `null` or 0, or fails; the mark `@CFNotNull` is not looked at",
+        ours="is refused with 1, and the answer names the field; those of name servers, UNREGISTER_CLIENT,"
+        " DELETE_TOPIC_IN_BROKER and GET_BROKER_CONSUME_STATS are answered as there",
+        why="the answer says what is wrong",
+        shown_by=(
+            Request(
+                RequestCode.SEND_MESSAGE_V2,
+                body=b"x",
+                ext={
+                    "b": "field-missing",
+                    "c": "TBW102",
+                    "d": "4",
+                    "e": "0",
+                    "f": "0",
+                    "g": "1",
+                    "h": "0",
+                    "j": "0",
+                    "i": "",
+                },
+            ),
+        ),
+        there=0,
+        here=1,
+        leads_apart=_is_untyped,
+        is_drawn=False,
+    ),
+    Difference(
+        name="other-figures",
+        request="figures of times, connections, reads from the disk, bills and POP (VIEW_BROKER_STATS_DATA)",
+        theirs="are counted",
+        ours="do not exist; of the others, the average of a send is 0",
+        why="sends are not counted one by one, so that they cost nothing more",
+        shown_by=(
+            _beat("other-figures", "T"),
+            Request(
+                RequestCode.VIEW_BROKER_STATS_DATA, FiguresHeader("CONSUMER_REGISTER_TIME", "DefaultCluster")
+            ),
+        ),
+        there=0,
+        here=1,
+        fields=("code", "remark", "body"),
+        holds=_asks(RequestCode.VIEW_BROKER_STATS_DATA),
+    ),
+    Difference(
+        name="subscribed-before",
+        request="groups that consume a topic (QUERY_TOPIC_CONSUME_BY_WHO)",
+        theirs="names a group of clients that have subscribed to it before, until it restarts",
+        ours="names those that subscribe to it, and those that have offsets in it",
+        why="RocketMQ's slip",
+        shown_by=(
+            _beat("subscribed-before", "before"),
+            _beat("subscribed-before", "after"),
+            Request(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicHeader("before")),
+        ),
+        looks_at=lambda answer: json.loads(answer["body"])["groupList"],
+        there=["subscribed-before"],
+        here=[],
+        fields=("body",),
+        holds=_asks(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO),
+    ),
+    Difference(
+        name="never-committed",
+        request="how long the next message has waited for a group that never committed"
+        " (QUERY_CONSUME_TIME_SPAN)",
+        theirs="is the time since 1970",
+        ours="is the time since the first message was stored",
+        why="RocketMQ's slip",
+        shown_by=(
+            send("never-committed"),
+            Request(RequestCode.QUERY_CONSUME_TIME_SPAN, TimeSpanHeader("never-committed", "g")),
+        ),
+        looks_at=lambda answer: _delay_ms(answer) > _A_YEAR_MS,
+        there=True,
+        here=False,
+        fields=("body",),
+        holds=_asks(RequestCode.QUERY_CONSUME_TIME_SPAN),
     ),
     Difference(
         name="units-beyond",

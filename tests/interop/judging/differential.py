@@ -19,8 +19,8 @@ from typing import Any, Final, Self
 from seglog.broker.broker import Broker
 from seglog.broker.settings.config import BrokerConfig
 from seglog.broker.tables.groups import group_to_config
-from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Request
+from seglog.remoting.codes import RequestCode, ResponseCode
+from seglog.remoting.command import Request, refuse
 from seglog.remoting.headers import SendMessageHeader
 from seglog.remoting.peer import Peer
 from seglog.storage.format.record.host import Host
@@ -32,7 +32,7 @@ from tests.interop.judging.java_broker import JavaBroker
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import Geometry
 from tests.interop.judging.sequences import CLIENTS, DELAY_LEVELS, Sequence, Step
-from tests.interop.judging.wire import WireAnswer, encode_answer
+from tests.interop.judging.wire import WireAnswer, decode_untyped, encode_answer, is_untyped
 from tests.support.connections import QuietConnection
 
 FULL_SEQUENCES: Final = 300
@@ -65,6 +65,10 @@ PEERS: Final = {name: Peer(name, Host(b"\x7f\x00\x00\x01", 1), QuietConnection()
 
 def ask_ours(broker: Broker, request: Request, client: str = CLIENTS[0]) -> WireAnswer:
     """Returns our broker's answer as it would go out."""
+    if is_untyped(request):
+        request, error = decode_untyped(request)
+        if error is not None:
+            return encode_answer(request, refuse(ResponseCode.SYSTEM_ERROR, str(error)))
     return encode_answer(request, broker.dispatch(request, PEERS[client]))
 
 

@@ -9,6 +9,7 @@ from typing import Unpack
 import pytest
 
 from seglog.errors import InvalidArgumentError, MessageIllegalError
+from seglog.storage import lookups
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.get_status import GetStatus
 from seglog.storage.format.record import properties as props
@@ -107,6 +108,24 @@ def test_inner_batch_gets_its_range_and_moves_the_queue_on(root):
         assert found[3].properties.keys() <= {"TAGS", "__CRC32#"}
     assert not (root / "consumequeue").exists()
     assert survey(root, RealFiles()).findings == []
+
+
+def test_the_bytes_of_a_range_are_those_of_the_records_that_begin_in_it(root, monkeypatch):
+    monkeypatch.setattr(lookups, "_UNITS_AT_ONCE", 2)
+    with open_store(root) as store:
+        for count in (3, 1, 5, 2):
+            put_inner(store, count)
+        for length in (1, 30, 600):
+            store.put("Plain", b"x" * length)
+        for topic, ends in (("B", (0, 3, 4, 9, 11)), ("Plain", (0, 1, 2, 3))):
+            found = store.get(topic, 0, 0).messages
+            sizes = {message.queue_offset: message.size_bytes for message in found}
+            for first in ends:
+                for end in ends:
+                    wanted = sum(size for offset, size in sizes.items() if first <= offset < end)
+                    assert store.stored_bytes(topic, 0, first, end) == wanted, (topic, first, end)
+        assert store.stored_bytes("Plain", 0, -7, 99) == store.stored_bytes("Plain", 0, 0, 3)
+        assert store.stored_bytes("nothing", 0, 0, 3) == 0
 
 
 def test_reads_begin_with_the_record_that_holds_the_offset(root):
