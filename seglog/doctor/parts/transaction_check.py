@@ -88,6 +88,8 @@ def half_queues(
 ) -> Iterator[HalfQueue]:
     """Yields the queues of half messages, with the offsets that op records settle in them.
 
+    A queue is left out if its op records have no queue file.
+
     Args:
         files: Access to the store.
         root: The store directory.
@@ -102,7 +104,11 @@ def half_queues(
         begin = max(queue.min_offset, done.get((HALF_TOPIC, queue_id), 0))
         settled, beyond = set[int](), set[int]()
         first_op = done.get((OP_TOPIC, queue_id), 0)
-        for offset in _op_offsets(files, root, geometry, queue_id, first_op):
+        ops = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
+        known = queues.get((OP_TOPIC, queue_id))
+        if not ops.sizes and known is not None and known.max_offset > first_op:
+            continue  # no file leads to the op records: what they settle is not known
+        for offset in _op_offsets(files, root, geometry, ops, first_op):
             if offset >= queue.max_offset:
                 beyond.add(offset)
             elif offset >= begin:
@@ -117,10 +123,9 @@ def named_offsets(body: bytes | memoryview) -> list[int]:
 
 
 def _op_offsets(
-    files: Files, root: Path, geometry: StoreGeometry, queue_id: int, first_op: int
+    files: Files, root: Path, geometry: StoreGeometry, queue: QueueFiles, first_op: int
 ) -> Iterator[int]:
     """Yields the half message offsets in op records, from a queue offset on."""
-    queue = list_queue(files, QueueFiles(OP_TOPIC, queue_id, root / queue_directory(OP_TOPIC, queue_id)))
     first_slot, units = read_units_left(files, queue, geometry.queue_file_size_bytes)
     units = units[max(0, first_op - first_slot) :]
     with closing(LogReader(files, root, geometry.segment_size_bytes)) as reader:

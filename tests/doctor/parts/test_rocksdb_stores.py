@@ -19,7 +19,7 @@ from seglog.storage.store import MessageStore
 from tests.support.audits import audit_as_survey
 from tests.support.material import rocksdb_stores
 from tests.support.material.golden import tree_digest
-from tests.support.material.rocksdb_stores import ALONE, NAMES, QUEUE_FOLDERS
+from tests.support.material.rocksdb_stores import ALONE, BROKERS, NAMES, QUEUE_FOLDERS
 
 IN_ROCKSDB = {"rocks54": 180, "rocks55sep": 180, "double54": 0, "rockslmq55": 125, "migrated54": 60}
 """Messages that no queue file has."""
@@ -177,3 +177,15 @@ def test_a_backup_of_an_open_one_leaves_out_what_would_be_torn(name, tmp_path):
     assert not copied.exists() or not [path for path in copied.iterdir() if path.is_file()]
     with MessageStore.open(tmp_path / "copy", read_only=True) as store:
         assert sum(queue.max_offset for queue in store.queues()) >= 180
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_the_store_of_a_whole_broker_is_clean_and_its_tables_are_named(name, tmp_path):
+    root = rocksdb_stores.extract(name, tmp_path)
+    report = check_store(root)
+    assert report.is_clean
+    assert {one.file for one in of_code(report, "rocksdb-tables")} == BROKERS[name]
+    with_queues = {"rocksdb-queues"} if name == "broker-rocks54" else set()
+    assert codes(report) == {"rocksdb-tables", "timer-waiting"} | with_queues
+    assert report.messages.messages == 151
+    assert report.messages.lost == 0

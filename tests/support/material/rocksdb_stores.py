@@ -25,6 +25,12 @@ NAMES: Final = ALONE + BESIDE
 """Healthy stores with queues in RocksDB."""
 QUEUE_FOLDERS: Final = dict.fromkeys(NAMES, "consumequeue") | {"rocks55sep": "consumequeue_rocksdb"}
 """Where they have them."""
+BROKERS: Final = {
+    "broker-rocks54": {"config/topics", "config/subscriptionGroups", "config/consumerOffsets"},
+    "broker-rdb54": {"config/rdb"},
+}
+"""Folders of tables of whole brokers: with ``storeType=defaultRocksDB``, and of files with
+``configManagerVersion=v2``. Both have timer, delayed and half messages, and no half message is open."""
 FILES: Final = "idxrocks54"
 """A store of files with its key index and transactions in RocksDB."""
 
