@@ -258,6 +258,8 @@ class LogRoot(StoreRoot):
         if self._log is not None:
             return self._log
         path = self.path / CONF_FILE
+        if not self._plain.exists(path):  # most stores: a look is cheap
+            return None
         with suppress(OSError, StoreError), closing(self._plain.open(path, writable=False)) as file:
             if file.size_bytes <= MAX_CONF_BYTES:
                 return parse_log_paths(read_whole(file, path), str(path))
