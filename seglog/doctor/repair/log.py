@@ -33,11 +33,11 @@ from seglog.storage.overlay import (
     UNIT,
     BatchQueueState,
     LostMessages,
+    QueueGap,
     QueueState,
     lost_in_gaps,
     lost_in_holes,
 )
-from seglog.storage.overlay.queue_gaps import QueueGap
 from seglog.storage.recovery import recover
 from seglog.storage.small_files import remove_recovery_point
 from seglog.storage.survey import Survey, survey

@@ -53,6 +53,8 @@ def name_repairable(
     told += lost_findings(lost_tail, log.end_phy_offset, segment)
     filled = {_place_of(hole, segment) for hole in log.holes if _is_filled(hole, mends)}
     others = [*_without_gaps(found.findings, queues, back)]
+    may_be_more = {_place(one) for one in found.findings if one.may_be_more}
+    told = [replace(one, may_be_more=_place(one) in may_be_more) for one in told]
     findings = _as_repairable(others, told, mends, filled, segment)
     return Conclusion(findings, lost, lost_tail, found.standing, found.replaced)
 

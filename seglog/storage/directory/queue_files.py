@@ -336,7 +336,9 @@ def unit_finding(
     file_size_bytes: int,
     count: int,
     unit_bytes: int = CQ_UNIT_BYTES,
-    **detail: str,
+    *,
+    expected: str = "",
+    found: str = "",
 ) -> Finding:
     """Returns a finding about ``count`` units from unit ``slot`` on."""
     position = slot * unit_bytes
@@ -346,6 +348,7 @@ def unit_finding(
         f"{queue}/{file}",
         position % file_size_bytes,
         count * unit_bytes,
-        messages=count,
-        **detail,
+        expected,
+        found,
+        count,
     )

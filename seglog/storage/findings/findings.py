@@ -27,6 +27,7 @@ class Finding:
         expected: What should be there.
         found: What the file has.
         messages: How many messages are concerned, 0 where none or unknown.
+        may_be_more: Whether further messages may be concerned, of which nothing is known.
     """
 
     code: str
@@ -36,6 +37,7 @@ class Finding:
     expected: str = ""
     found: str = ""
     messages: int = 0
+    may_be_more: bool = False
 
     @property
     def place(self) -> tuple[str, str, int]:

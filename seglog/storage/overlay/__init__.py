@@ -16,5 +16,6 @@ from seglog.storage.overlay.lost_messages import lost_in_holes as lost_in_holes
 from seglog.storage.overlay.lost_messages import tell_lost as tell_lost
 from seglog.storage.overlay.lost_tail import TailFacts as TailFacts
 from seglog.storage.overlay.lost_tail import find_lost_tail as find_lost_tail
+from seglog.storage.overlay.queue_gaps import QueueGap as QueueGap
 from seglog.storage.overlay.queue_overlay import QueueState as QueueState
 from seglog.storage.overlay.queue_overlay import has_own_tags_code as has_own_tags_code

@@ -134,7 +134,7 @@ def _is_joined(key: QueueKey, runs: Mapping[QueueKey, list[KnownUnit]], facts: T
     """Returns whether the first record of a run begins where the log or a record of another run ends."""
     first = runs[key][0]
     ends = [facts.end_phy_offset, *(unit.end for of, run in runs.items() if of != key for unit in run)]
-    return any(not _gap(end, first, facts) for end in ends)
+    return any(not _gap(end, first, facts.segment_size_bytes) for end in ends)
 
 
 def _is_tiled(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> bool:
@@ -145,15 +145,15 @@ def _is_tiled(runs: Mapping[QueueKey, list[KnownUnit]], facts: TailFacts) -> boo
     units = sorted({unit.phy_offset: unit for run in runs.values() for unit in run}.items())
     gaps, end = [], facts.end_phy_offset
     for _place, unit in units:
-        gaps.append(_gap(end, unit, facts))
+        gaps.append(_gap(end, unit, facts.segment_size_bytes))
         end = max(end, unit.end)
     return bool(gaps) and not gaps[0] and 2 * sum(gaps) <= sum(unit.size_bytes for _place, unit in units)
 
 
-def _gap(end: int, unit: KnownUnit, facts: TailFacts) -> int:
+def _gap(end: int, unit: KnownUnit | LostRecord, segment_size_bytes: int) -> int:
     """Returns the bytes between an end and a record, without the rest of a file that had no room for it."""
     gap = unit.phy_offset - end
-    has_blank = not unit.phy_offset % facts.segment_size_bytes and gap < unit.size_bytes + FILLER_BYTES
+    has_blank = not unit.phy_offset % segment_size_bytes and gap < unit.size_bytes + FILLER_BYTES
     return 0 if has_blank and gap > 0 else abs(gap)
 
 
@@ -366,6 +366,8 @@ def lost_findings(records: list[LostRecord], end_phy_offset: int, segment_size_b
     for record in records:
         by_queue[record.topic, record.queue_id].append(record)
     position = end_phy_offset % segment_size_bytes
+    ends = [end_phy_offset, *(record.end for record in records)]
+    has_gap = any(_gap(end, record, segment_size_bytes) for end, record in zip(ends, records, strict=False))
     findings = [
         Finding(
             "log-tail-lost",
@@ -375,6 +377,7 @@ def lost_findings(records: list[LostRecord], end_phy_offset: int, segment_size_b
             f"records up to {records[-1].end}",
             f"none behind {end_phy_offset}",
             sum(record.batch_size for record in records),
+            has_gap,
         )
     ]
     for (topic, queue_id), lost in sorted(by_queue.items()):

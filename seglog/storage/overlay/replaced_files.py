@@ -35,15 +35,15 @@ _FEW: Final = 16
 
 CLAIM: Final = np.dtype(
     [
-        ("queue", "<i4"),
-        ("offset", "<i8"),
-        ("count", "<i4"),
-        ("index", "<i8"),
-        ("phy_offset", "<i8"),
-        ("size_bytes", "<i4"),
-        ("is_further", "?"),
-        ("is_other", "?"),
-        ("is_free", "?"),
+        ("queue", np.int32),
+        ("offset", np.int64),
+        ("count", np.int32),
+        ("index", np.int64),
+        ("phy_offset", np.int64),
+        ("size_bytes", np.int32),
+        ("is_further", np.bool_),
+        ("is_other", np.bool_),
+        ("is_free", np.bool_),
     ]
 )
 """A unit that leads to no record of its queue: number of the queue, queue offset, messages, number of the

@@ -26,7 +26,13 @@ from seglog.storage.directory.queue_files import list_staged, queue_directory
 from seglog.storage.files.files import Files, read_start
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.checkpoint import CHECKPOINT_FILE_BYTES, Checkpoint
-from seglog.storage.format.names import ABORT_FILE, CHECKPOINT_FILE, COMMIT_LOG, segment_file_name
+from seglog.storage.format.names import (
+    ABORT_FILE,
+    CHECKPOINT_FILE,
+    COMMIT_LOG,
+    parse_segment_file_name,
+    segment_file_name,
+)
 from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT, CQ_UNIT_BYTES, Units, in_use, pre_blanks
 from seglog.storage.format.ranges import ranges_of
 from seglog.storage.log.commit_log import HoleMap
@@ -118,7 +124,16 @@ def _recover(
     pid, now_ms = by
     doubt = doubt_of(found.findings)
     # Before the holes are split: a part without messages may be of a hole whose messages are known.
-    unnamed = [hole for hole, lost in zip(found.holes, found.lost_in_holes, strict=True) if not lost]
+    open_at = {
+        (parse_segment_file_name(one.file.rpartition("/")[2]) or 0) + one.position_bytes
+        for one in found.findings
+        if one.may_be_more
+    }
+    unnamed = [
+        hole
+        for hole, lost in zip(found.holes, found.lost_in_holes, strict=True)
+        if not lost or hole.phy_offset in open_at
+    ]
     if thorough:
         split_holes(found)
     # On the disk before the first change: after a crash from here on the next open must recover again.

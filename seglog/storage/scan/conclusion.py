@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from seglog.storage.directory import LogReader, no_queue_length
+from seglog.storage.directory.log_facts import MOST_RECORD_BYTES
 from seglog.storage.directory.log_gone import log_gone
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
@@ -20,6 +21,7 @@ from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.overlay.batch_overlay import batch_behind_findings
 from seglog.storage.overlay.lost_messages import LostMessages, lost_in_holes
 from seglog.storage.overlay.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
+from seglog.storage.overlay.open_holes import open_holes
 from seglog.storage.overlay.queue_overlay import behind_findings
 from seglog.storage.scan.derived_findings import LogTail, checkpoint_findings, config_findings
 from seglog.storage.scan.file_findings import (
@@ -37,7 +39,7 @@ from seglog.storage.scan.queue_overlays import Overlays
 from seglog.storage.scan.replaced_log import ReplacedLog, close_queues, find_replaced
 from seglog.storage.scan.rocksdb_findings import with_rocksdb
 from seglog.storage.walk.behind_damage import Hole
-from seglog.storage.walk.log_records import RecordsBehind
+from seglog.storage.walk.log_records import RecordsBehind, record_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,14 @@ def conclude(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files)
     segment = geometry.segment_size_bytes
     replaced = find_replaced(store, queues, log.holes, end, files)
     lost = lost_in_holes(log.holes, queues.plain, queues.batch)
+    open_at = _open_holes(store, log, queues, files)
     lost_tail = _take_up_lost(store, log, queues, replaced, files)
     strays = stray_queues(store, queues, files)
     extent = max(0, store.log_start(end)), end
     standing = standing_losses(files, root, segment, extent, log.holes)
     findings = [
         *store.findings,
-        *log_findings(store.log_files, geometry, log.holes, log.tail, end, lost),
+        *log_findings(store.log_files, geometry, log.holes, log.tail, end, lost, open_at),
         *replaced.findings,
         *queues.findings,
         *lost_findings(lost_tail, end, segment),
@@ -139,6 +142,17 @@ def _of_queue_files(store: ListedStore) -> list[Finding]:
     for queue in store.batch_files.values():
         findings += queue_file_findings(queue, store.geometry.batch_file_size_bytes)
     return findings
+
+
+def _open_holes(store: ListedStore, log: WalkedLog, queues: Overlays, files: Files) -> frozenset[int]:
+    segment = store.geometry.segment_size_bytes
+    with closing(LogReader(files, store.root, segment)) as reader:
+
+        def size_at(phy_offset: int) -> int:
+            found = record_at(reader, phy_offset, verify=False, most_bytes=MOST_RECORD_BYTES)
+            return 0 if found is None else found[1].size_bytes
+
+        return open_holes(log.holes, queues.plain, queues.batch, segment, size_at)
 
 
 def _take_up_lost(

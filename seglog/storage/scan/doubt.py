@@ -18,6 +18,7 @@ from seglog.storage.scan.holes_file import LOST_END, KnownHole
 _HOLES: Final = frozenset({"log-file-missing", "log-hole"})
 _REPLACED: Final = "log-file-foreign"
 """Code of a log file of another store: no unit may be left of some messages that were in its place."""
+_LOST_END: Final = "log-tail-lost"
 _GAP: Final = "queue-gap"
 """With an expected record: the log has another one at its place."""
 _STRAY: Final = "index-entry-stray"
@@ -84,6 +85,9 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
     is_behind = any(one.code in _BEHIND_END and (one.expected or one.code != _STRAY) for one in findings)
     is_of_all = any(map(_counts_none, findings))
     uncounted = frozenset(_queue_of(one) for one in findings if one.code in _UNCOUNTED)
+    # Units of the lost end leave room for others.
+    has_room = any(one.code == _LOST_END and one.may_be_more for one in findings)
+    is_of_all = is_of_all or has_room
     is_at_end = is_behind and (is_of_all or bool(uncounted))
     # The last messages of a queue leave no gap: without units nothing counts those that a hole held.
     is_apart = any(one.code == ROCKSDB_QUEUES and one.messages for one in findings)
@@ -91,7 +95,7 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
         any(
             finding.code == _REPLACED
             or (finding.code == _GAP and finding.expected)
-            or (finding.code in _HOLES and (is_apart or not finding.messages))
+            or (finding.code in _HOLES and (is_apart or finding.may_be_more or not finding.messages))
             for finding in findings
         ),
         is_at_end,

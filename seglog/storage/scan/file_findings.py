@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -45,6 +45,7 @@ def log_findings(
     tail: Damage | None,
     end_phy_offset: int,
     lost: Sequence[Sequence[LostMessages]] = (),
+    open_at: Collection[int] = (),
 ) -> list[Finding]:
     """Returns the findings about a log that was walked to its end.
 
@@ -55,6 +56,7 @@ def log_findings(
         tail: The damage at its end.
         end_phy_offset: Its end.
         lost: The messages that were in each of the holes, if the caller has them.
+        open_at: Physical offsets of the holes that may have held further messages.
     """
     segment = geometry.segment_size_bytes
     findings: list[Finding] = []
@@ -64,7 +66,8 @@ def log_findings(
         told = "; ".join(text for text in (found, tell_lost(messages)) if text)
         expected = _with_noun(hole.why, hole.expected)
         finding = _log_finding(code, hole.phy_offset, segment, hole.size_bytes, expected, told)
-        findings.append(replace(finding, messages=sum(len(one.offsets) for one in messages)))
+        count, is_open = sum(len(one.offsets) for one in messages), hole.phy_offset in open_at
+        findings.append(replace(finding, messages=count, may_be_more=is_open))
     if tail is not None:
         words = (_with_noun(tail.kind, str(tail.expected)), _with_noun(tail.kind, str(tail.found)))
         findings.append(_log_finding("log-torn-tail", end_phy_offset, segment, 0, *words))

@@ -1,8 +1,8 @@
 """Queues of another store, and what but queue units shows that a log was longer than it is.
 
 Units that lead behind the end of a log are believed as a trace of a lost end
-(:mod:`seglog.storage.overlay.lost_tail`). So are those of a queue folder that somebody copied from another
-store, unless something tells the two apart.
+(:mod:`seglog.storage.overlay.lost_tail`). So are those of a queue folder that was copied from another
+store, unless something distinguishes the two.
 """
 
 from __future__ import annotations

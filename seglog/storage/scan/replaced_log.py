@@ -318,7 +318,7 @@ def _right(store: ListedStore, files: Files, state: QueueState | BatchQueueState
 
 
 class _Owners:
-    """Tells the queues of records.
+    """Names the queues of records.
 
     Args:
         reader: The log.
