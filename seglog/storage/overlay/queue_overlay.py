@@ -470,7 +470,7 @@ def _compare(
         expected = f"records of the queue from {gap.phy_offset} on"
         found.append(unit_finding("queue-gap", queue, first, size, count, expected=expected, found=told))
     for code, mask in runs.items():
-        mask[: known_from - state.first_slot] = False  # what lies before has findings of its own
+        mask[: known_from - state.first_slot] = False  # the head has findings of its own
         if mask.any():
             found.append(
                 unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))
