@@ -135,7 +135,7 @@ def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
     """Returns the properties of ``NAME=VALUE`` arguments.
 
     Raises:
-        InvalidArgumentError: An argument without ``=``, or a name that has an option of its own.
+        InvalidArgumentError: An argument without ``=``, or a name that has an option or comes twice.
     """
     found: dict[str, str] = {}
     for pair in pairs:
@@ -145,6 +145,10 @@ def parse_properties(pairs: Iterable[str]) -> dict[str, str]:
         if name in (props.TAGS, props.KEYS):
             raise InvalidArgumentError(
                 f"--property {name} sets the same as an option", help="use --tags and --key"
+            )
+        if name in found:
+            raise InvalidArgumentError(
+                f"--property {name} is given twice: {found[name]!r} and {value!r}", help="give each name once"
             )
         found[name] = value
     return found

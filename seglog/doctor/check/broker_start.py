@@ -9,6 +9,7 @@ known".
 from __future__ import annotations
 
 import enum
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -116,6 +117,7 @@ class BrokerStart:
             or reads on in a file that does not follow; -1 if it does not start, or if that is not known.
         walk: The part of the log that it reads before it serves the store; None if it does not start, or if
             that is not known.
+        unqueued_before: Number of messages before that part which their queues lack, or lead past.
     """
 
     start: Start
@@ -125,6 +127,7 @@ class BrokerStart:
     cut_counted: int = 0
     end_phy_offset: int = -1
     walk: RecoveryWalk | None = None
+    unqueued_before: int = 0
 
 
 def broker_start(
@@ -183,7 +186,9 @@ def broker_start(
         end = log.log.end_phy_offset
         if answer.end_phy_offset >= 0:
             end = min(end, answer.end_phy_offset)
-        return replace(answer, walk=recovery_walk(store, reader, first, end))
+        before = [one for one in log.log.stretches if one.start < first]
+        lacking = _by_queue(before, lacks_unit=True, end_phy_offset=first) & unqueued
+        return replace(answer, walk=recovery_walk(store, reader, first, end), unqueued_before=lacking.total())
 
 
 def _with_rocksdb(
@@ -363,15 +368,20 @@ def _behind(
     return readable + repairable, repairable + (_by_queue(stretches, lacks_unit=True) & unqueued).total()
 
 
-def _by_queue(stretches: Iterable[Stretch], *, lacks_unit: bool = False) -> Counter[str]:
+def _by_queue(
+    stretches: Iterable[Stretch], *, lacks_unit: bool = False, end_phy_offset: int = sys.maxsize
+) -> Counter[str]:
     """Returns the number of records of each queue's folder, all or those without a right unit.
 
-    A record in LMQ queues is counted in the queue of its own topic.
+    A record in LMQ queues is counted in the queue of its own topic. Runs of records that begin at
+    ``end_phy_offset`` or later are left out.
     """
     counted: Counter[str] = Counter()
     for stretch in stretches:
         for interval in stretch.intervals:
             is_lmq = interval.topic.startswith(LMQ_PREFIX)
+            if interval.first_phy_offset >= end_phy_offset:
+                continue
             if not is_lmq and not (lacks_unit and interval.unit_state is UnitState.AGREES):
                 counted[queue_directory(interval.topic, interval.queue_id)] += interval.records
         for run in stretch.batch_runs:

@@ -93,7 +93,7 @@ def verdict_on(report: CheckReport) -> Triage:
         is_log_unread,
         tuple(sorted({*_unread_queues(report.findings)})),
         _saved(report, unqueued + back + behind, back),
-        unqueued if _makes_queues_itself(report) else 0,
+        max(0, unqueued - _stuck(report)) if _makes_queues_itself(report) else 0,
         _do_not(report, doubt),
     )
 
@@ -152,6 +152,16 @@ def _unread_queues(findings: Iterable[Finding]) -> Iterator[str]:
             yield "/".join(parts[:_QUEUE_DEPTH])
 
 
+def _stuck(report: CheckReport) -> int:
+    """Returns how many messages have no right unit though their queue has units of later ones.
+
+    RocketMQ never writes these: it passes over records that are before the end of the last unit's record
+    (``ConsumeQueue.java`` putMessagePositionInfo).
+    """
+    stuck = [finding for finding in report.findings if finding.code in {"queue-short", "queue-unit-wrong"}]
+    return unqueued_messages(stuck, report.queues, report.messages).total()
+
+
 def _makes_queues_itself(report: CheckReport) -> bool:
     """Returns whether RocketMQ, when it starts, rebuilds queues that lack messages.
 
@@ -197,11 +207,15 @@ def _harm_to_queues(report: CheckReport, doubt: Doubt) -> str:
         return f"it gives the queue offsets of {ends:,} lost messages to new ones"
     if doubt.is_at_end or any(phy_offset_of(finding) + finding.size_bytes > log_end for finding in lost):
         return "it may give the queue offsets of lost messages to new ones"
-    if report.state != "clean":
+    if any(finding.code == "queue-length-unknown" for finding in report.findings):
         return ""
+    if report.state != "clean":
+        # It gives queues the units of the records that it walks, behind the units that are there: where a
+        # queue lacks one before them, each comes to another queue offset (``ConsumeQueue.java``).
+        lacking = max(report.start.unqueued_before, _stuck(report))
+        harm = f"its queues lack {lacking:,} messages, and it may serve others in their place"
+        return harm if lacking else ""
     unqueued = sum(
         finding.messages for finding in report.findings if finding.code in {"queue-missing", "queue-short"}
     )
-    if unqueued and not any(finding.code == "queue-length-unknown" for finding in report.findings):
-        return f"it may not serve {unqueued:,} messages that their queues lack"
-    return ""
+    return f"it may not serve {unqueued:,} messages that their queues lack" if unqueued else ""

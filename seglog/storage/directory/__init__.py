@@ -40,7 +40,6 @@ from seglog.storage.directory.index_files import IndexFile as IndexFile
 from seglog.storage.directory.index_files import checked_division as checked_division
 from seglog.storage.directory.index_files import hashes_at as hashes_at
 from seglog.storage.directory.index_files import index_division as index_division
-from seglog.storage.directory.index_files import is_begun as is_begun
 from seglog.storage.directory.index_files import list_index_files as list_index_files
 from seglog.storage.directory.index_files import load_index_file as load_index_file
 from seglog.storage.directory.lengths import last_units as last_units

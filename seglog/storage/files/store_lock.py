@@ -108,8 +108,9 @@ class StoreLock:
                 ) from error
             raise StoreLockedError(
                 f"process {holder} has {root} open for writing",
-                help=f"end it (`kill {holder}`), or read beside it: with read_only=True, or a command that"
-                f" reads, such as `seglog info {shell_text(root)}`",
+                help="one process writes a store: for several, run `seglog serve` on it and let them be its"
+                " clients; or stop that process in its own way; or read beside it: with read_only=True, or a"
+                f" command that reads, such as `seglog info {shell_text(root)}`",
             ) from error
         except BaseException:  # an interrupt: nothing would ever release the lock
             with _held_lock:

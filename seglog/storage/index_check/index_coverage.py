@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Final
 
 from seglog.errors import CorruptError
-from seglog.storage.directory import IndexFile, LogReader, is_begun, list_index_files
+from seglog.storage.directory import IndexFile, LogReader, list_index_files
+from seglog.storage.directory.index_files import is_begun
 from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.index.index import is_index_file_name, key_hash

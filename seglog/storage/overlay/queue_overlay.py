@@ -468,7 +468,7 @@ def _compare(
         name = f"{state.topic}/{state.queue_id}"
         found.append(gap_finding(queue, name, gap, gap.offsets.start, size))
     for code, mask in runs.items():
-        mask[: known_from - state.first_slot] = False  # what lies before has findings of its own
+        mask[: known_from - state.first_slot] = False  # the head has findings of its own
         if mask.any():
             found.append(
                 unit_finding(code, queue, state.first_slot + int(mask.argmax()), size, int(mask.sum()))

@@ -207,6 +207,11 @@ def test_properties_that_an_option_sets_are_refused(pair):
         put.parse_properties([pair])
 
 
+def test_a_property_that_is_given_twice_is_refused():
+    with pytest.raises(InvalidArgumentError, match="k is given twice: '1' and '2'"):
+        put.parse_properties(["k=1", "j=1", "k=2"])
+
+
 def test_a_batch_is_cut_by_count_and_by_size():
     assert [len(group) for group in put.batches([b""] * 2500, 1, 1 << 20)] == [1000, 1000, 500]
     assert [len(group) for group in put.batches([b"x" * 10] * 5, 10, 45)] == [2, 2, 1]

@@ -14,6 +14,7 @@ from seglog.errors import Ending
 from seglog.storage.files import StoreRoot
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
+from tests.support.damage.queue_damage import older_queues, slow_store
 from tests.support.material import golden
 from tests.support.rows import every_row
 
@@ -215,3 +216,17 @@ def test_what_a_crash_would_cost_counts_as_saved_by_a_repair(seglog: Seglog, tmp
     verdict = verdict_on(check_store(root))
     assert (verdict.start.start, verdict.start.cut_messages, verdict.saved) == (Start.YES, 352, 352)
     assert "352 messages saved, 10 lost for good; " in seglog("repair", root).stdout
+
+
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_older_queue_files_of_a_crashed_store_are_a_reason_not_to_start_rocketmq(tmp_path, is_flushed):
+    root = slow_store(tmp_path / "store")
+    (root / "abort").write_bytes(b"")
+    if not is_flushed:
+        (root / "checkpoint").unlink()  # RocketMQ then walks the log from its first file on
+    older_queues(root, 0.3)
+    verdict = verdict_on(check_store(root))
+    assert verdict.start.start is Start.YES
+    assert ("its queues lack" in verdict.do_not) is is_flushed
+    assert verdict.saved is not None
+    assert (verdict.made_anew == verdict.saved > 0) is not is_flushed

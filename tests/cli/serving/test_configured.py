@@ -163,7 +163,8 @@ def test_a_store_that_another_process_serves_is_named_with_what_to_do(
     ran = seglog_process("serve", memory_path / "s", "--port", "0")
     assert ran.exit_code == 16
     assert f"process {one.process.pid} has {memory_path / 's'} open for writing" in ran.stderr
-    assert f"`kill {one.process.pid}`" in ran.stderr
+    assert "`seglog serve`" in ran.stderr
+    assert "kill" not in ran.stderr  # the process may be the user's own application
     assert f"`seglog info {memory_path / 's'}`" in ran.stderr
 
 

@@ -15,10 +15,12 @@ from seglog.doctor.check.broker_start import Start
 from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.format.index.index import IndexGeometry
 from tests.interop.judging.judge import Judge
+from tests.interop.judging.lines import place
 from tests.interop.judging.questions import SMALL_GEOMETRY
 from tests.interop.judging.states import as_is, crashed, states_of
 from tests.support.damage.campaign import KINDS
 from tests.support.damage.log_ends import LOG_ENDS
+from tests.support.damage.queue_damage import older_queues, slow_store
 from tests.support.damage.subjects import make_subject
 from tests.support.material import golden
 from tests.support.rows import every_row
@@ -91,6 +93,30 @@ def test_the_verdict_on_random_damage_is_what_rocketmq_does(judge: Judge, tmp_pa
                 shutil.copytree(subject.root, root)
                 with row(seed, KINDS[kind](subject, root, drawn)):
                     hold(judge, root)
+
+
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_the_verdict_on_older_queue_files_of_a_crashed_store_says_what_rocketmq_does_not_serve(
+    judge: Judge, tmp_path, copied: Callable[[Path], Path], is_flushed
+):
+    whole = slow_store(tmp_path / "whole")
+    (whole / "abort").write_bytes(b"")
+    if not is_flushed:
+        (whole / "checkpoint").unlink()  # RocketMQ then walks the log from its first file on
+    expected = {place(one) for one in judge.dump(copied(whole), SMALL_GEOMETRY).of_kind("msg")}
+    harmed = []
+    with every_row() as row:
+        for kept in (0.3, 0.6, 0.99):
+            with row(kept):
+                root = copied(whole)
+                older_queues(root, kept)
+                verdict = verdict_on(check_store(root, given=GIVEN))
+                dump = hold(judge, root)
+                lacking = len(expected - {place(one) for one in dump.of_kind("msg")})
+                assert (f"lack {lacking:,} messages" in verdict.do_not) == bool(lacking)
+                assert bool(verdict.do_not) == bool(lacking)
+                harmed.append(bool(lacking))
+    assert harmed == [is_flushed, is_flushed, False]
 
 
 ELSEWHERE = [

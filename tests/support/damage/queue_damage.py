@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from seglog import MessageStore
+from seglog.storage.format.index.index import IndexGeometry
 from seglog.storage.format.names import CONSUME_QUEUE
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
+from tests.support.material.stores import new_clock
 
 _ASIDE: Final = "aside"
 
@@ -25,6 +29,36 @@ def exchange(one: Path, other: Path) -> None:
     one.rename(aside)
     other.rename(one)
     aside.rename(other)
+
+
+def slow_store(root: Path) -> Path:
+    """Makes a store of several log files and queue files, which took half an hour to write, and closes it."""
+    clock = new_clock()
+    with MessageStore.open(
+        root,
+        clock=clock,
+        segment_size_bytes=64 << 10,
+        queue_file_size_bytes=2_000,
+        index_geometry=IndexGeometry(500, 2_000),
+    ) as store:
+        for number in range(450):
+            store.put("TU"[number % 2], b"%d" % number * 100)
+            clock.advance(timedelta(seconds=4))
+    return root
+
+
+def older_queues(root: Path, kept: float) -> None:
+    """Gives a store the queue files of an older copy: of each queue the first units, this share of them."""
+    for queue in {path.parent for path in queue_files(root)}:
+        paths = sorted(queue.iterdir())
+        units = b"".join(path.read_bytes() for path in paths).rstrip(b"\0")
+        left = units[: int(len(units) * kept) // CQ_UNIT_BYTES * CQ_UNIT_BYTES]
+        for path in paths:
+            size, first = path.stat().st_size, int(path.name)
+            if first >= len(left):
+                path.unlink()
+            else:
+                path.write_bytes(left[first : first + size].ljust(size, b"\0"))
 
 
 def damage_queues(root: Path, chance: random.Random) -> str:

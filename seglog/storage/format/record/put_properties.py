@@ -29,10 +29,12 @@ def all_properties(
 ) -> dict[str, str]:
     """Returns all properties in one new dictionary.
 
-    Keys given as one text are RocketMQ's KEYS, which has blanks between keys; of several none holds a blank.
+    Keys given as one text are RocketMQ's KEYS, which has blanks between keys; of several none holds a blank,
+    and none is empty.
 
     Raises:
-        InvalidArgumentError: A tag, a key or all properties are no text, or no mapping, or a key has a blank.
+        InvalidArgumentError: A tag, a key or all properties are no text, or no mapping; or a key has a blank,
+            or is empty.
     """
     if type(properties) is dict:
         found = properties.copy()
@@ -54,6 +56,8 @@ def _joined(keys: str | Iterable[str]) -> str:
         raise refusal("keys", keys, "str or several of them")
     several = [as_text("keys", key) for key in keys]
     for key in several:
+        if not key:
+            raise refusal("keys", key, "a key that is not empty", "leave an empty key out")
         if KEY_SEPARATOR in key:
             raise refusal("keys", key, "a key without blanks", "blanks part the keys: use another sign")
     return KEY_SEPARATOR.join(several)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog.errors import MessageIllegalError
+from seglog.errors import InvalidArgumentError, MessageIllegalError
 from seglog.storage.format.record.properties import (
     CRC_NAME,
     crc_property,
@@ -18,6 +18,7 @@ from seglog.storage.format.record.properties import (
     split_keys,
     without_crc_property,
 )
+from seglog.storage.format.record.put_properties import all_properties
 from tests.support.material.records import property_text
 from tests.support.rows import every_row
 
@@ -142,3 +143,14 @@ def test_an_application_gives_no_value_with_a_separator():
 )
 def test_only_blanks_part_keys_as_in_the_index(value, keys):
     assert split_keys(value) == keys
+
+
+@pytest.mark.parametrize("keys", [[""], ["a", ""], ["", "a"], ("a", "", "b")])
+def test_an_empty_key_among_several_is_refused(keys):
+    with pytest.raises(InvalidArgumentError, match="a key that is not empty"):
+        all_properties(None, keys, None)
+
+
+@pytest.mark.parametrize(("keys", "stored"), [(["a", "b"], "a b"), ([], ""), ("a  b", "a  b")])
+def test_other_keys_are_stored_as_rocketmq_joins_them(keys, stored):
+    assert all_properties(None, keys, None) == {"KEYS": stored}
