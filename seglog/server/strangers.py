@@ -6,15 +6,22 @@ PROXY: ``NettyRemotingServer.java``, ``TlsModeHandler`` and ``HandshakeHandler``
 
 from __future__ import annotations
 
+import struct
 from typing import Final, NamedTuple
 
 HEAD_BYTES: Final = 8
 """The number of first bytes that are examined."""
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 _PROXY: Final = (b"PROXY ", b"\r\n\r\n\x00\r\nQ")
-_HTTP: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
-"""The beginnings of its methods, and of HTTP/2."""
+_HTTP: Final = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC")
+"""The beginnings of its methods."""
+_HTTP_2: Final = b"PRI "
+"""The beginning of ``PRI * HTTP/2.0``, the preface of HTTP/2 (RFC 9113, 3.4), which gRPC sends at once."""
 _TEXT: Final = b"This port speaks Apache RocketMQ's remoting protocol, not HTTP.\n"
+_NO_GRPC: Final = b"This port speaks Apache RocketMQ's remoting protocol, not gRPC."
+_SETTINGS: Final = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+_GO_AWAY_TYPE: Final = 7
+_PROTOCOL_ERROR: Final = 1
 
 
 class Stranger(NamedTuple):
@@ -44,6 +51,17 @@ _WEB: Final = Stranger(
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%b" % (len(_TEXT), _TEXT),
 )
+_GRPC: Final = Stranger(
+    "grpc",
+    "a client speaks gRPC (HTTP/2); this port has RocketMQ's remoting protocol alone: run RocketMQ's proxy"
+    " before it, or use a client of that protocol",
+    _SETTINGS
+    # A frame: its length, type, flags and stream; then the last stream, the error and what clients show.
+    + struct.pack(">I", 8 + len(_NO_GRPC))[1:]
+    + struct.pack(">BBIII", _GO_AWAY_TYPE, 0, 0, 0, _PROTOCOL_ERROR)
+    + _NO_GRPC,
+)
+"""An answer in HTTP/2: empty SETTINGS, and GOAWAY with the reason (RFC 9113, 6.5 and 6.8)."""
 
 
 def stranger_of(head: bytes) -> Stranger | None:
@@ -56,4 +74,6 @@ def stranger_of(head: bytes) -> Stranger | None:
         return _TLS
     if any(head.startswith(one[: len(head)]) for one in _PROXY) and len(head) >= len(_HTTP[0]):
         return _PROXIED
+    if head.startswith(_HTTP_2):
+        return _GRPC
     return _WEB if head.startswith(_HTTP) else None
