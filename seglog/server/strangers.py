@@ -6,8 +6,9 @@ PROXY: ``NettyRemotingServer.java``, ``TlsModeHandler`` and ``HandshakeHandler``
 
 from __future__ import annotations
 
-import struct
 from typing import Final, NamedTuple
+
+from seglog.storage.format.layout import U32
 
 HEAD_BYTES: Final = 8
 """The number of first bytes that are examined."""
@@ -19,9 +20,10 @@ _HTTP_2: Final = b"PRI "
 """The beginning of ``PRI * HTTP/2.0``, the preface of HTTP/2 (RFC 9113, 3.4), which gRPC sends at once."""
 _TEXT: Final = b"This port speaks Apache RocketMQ's remoting protocol, not HTTP.\n"
 _NO_GRPC: Final = b"This port speaks Apache RocketMQ's remoting protocol, not gRPC."
-_SETTINGS: Final = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+_SETTINGS_TYPE: Final = 4
 _GO_AWAY_TYPE: Final = 7
 _PROTOCOL_ERROR: Final = 1
+_NO_STREAM: Final = U32.pack(0)
 
 
 class Stranger(NamedTuple):
@@ -51,15 +53,19 @@ _WEB: Final = Stranger(
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%b" % (len(_TEXT), _TEXT),
 )
+
+
+def _http_2_frame(kind: int, payload: bytes) -> bytes:
+    """Returns a frame of a whole connection without flags: 24 bits of length, its type, and its payload."""
+    return U32.pack(len(payload))[1:] + bytes((kind, 0)) + _NO_STREAM + payload
+
+
 _GRPC: Final = Stranger(
     "grpc",
     "a client speaks gRPC (HTTP/2); this port has RocketMQ's remoting protocol alone: run RocketMQ's proxy"
     " before it, or use a client of that protocol",
-    _SETTINGS
-    # A frame: its length, type, flags and stream; then the last stream, the error and what clients show.
-    + struct.pack(">I", 8 + len(_NO_GRPC))[1:]
-    + struct.pack(">BBIII", _GO_AWAY_TYPE, 0, 0, 0, _PROTOCOL_ERROR)
-    + _NO_GRPC,
+    _http_2_frame(_SETTINGS_TYPE, b"")
+    + _http_2_frame(_GO_AWAY_TYPE, _NO_STREAM + U32.pack(_PROTOCOL_ERROR) + _NO_GRPC),
 )
 """An answer in HTTP/2: empty SETTINGS, and GOAWAY with the reason (RFC 9113, 6.5 and 6.8)."""
 
