@@ -325,7 +325,7 @@ class ServedConnection(asyncio.Protocol, Asking):
         if isinstance(event, Asked):
             self._requests.take(event, is_inline=is_inline)
         elif isinstance(event, WronglyAsked) and is_for_clients(event.request.code):
-            # A broker does not serve it, whatever its fields are, and its refusal says so.
+            # A broker does not serve it, with any fields, and its refusal says so.
             self._requests.take(Asked(event.opaque, event.request), is_inline=is_inline)
         elif isinstance(event, WronglyAsked):
             self._shared.complaints.tell("asked", f"{self._host} asks what cannot be read: {event.error}")

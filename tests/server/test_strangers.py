@@ -52,6 +52,26 @@ def test_a_client_that_speaks_http_gets_an_answer_in_that(serve, caplog, method)
     wait_until(lambda: server.server.connection_count == 0)
 
 
+def test_a_client_that_speaks_grpc_is_named_and_told_so_in_http_2(serve, dial, caplog):
+    server = serve()
+    client = dial(server)
+    # What a gRPC client sends first: the preface, and its settings.
+    client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\6\4\0\0\0\0\0" + b"\0\2\0\0\0\0")
+    told = b""
+    while piece := client.recv(1 << 16):
+        told += piece
+    settings, go_away = told[:9], told[9:]
+    assert settings == b"\0\0\0\4\0\0\0\0\0"
+    assert int.from_bytes(go_away[:3], "big") == len(go_away) - 9
+    assert (go_away[3], go_away[4], go_away[5:9]) == (7, 0, bytes(4))
+    assert go_away[9:17] == bytes(4) + (1).to_bytes(4, "big")  # no stream was served; PROTOCOL_ERROR
+    assert go_away[17:] == b"This port speaks Apache RocketMQ's remoting protocol, not gRPC."
+    (line,) = said(caplog, "a client speaks gRPC (HTTP/2)")
+    assert "run RocketMQ's proxy before it" in line
+    assert not said(caplog, "speaks HTTP;")
+    wait_until(lambda: server.server.connection_count == 0)
+
+
 def test_one_that_stays_is_left_after_a_second(serve, dial):
     server = serve()
     client = dial(server)
@@ -66,7 +86,7 @@ def test_one_that_stays_is_left_after_a_second(serve, dial):
     [
         (b"\x16\x03\x01\x02\x00\x01\x00\x01", "tls"),
         (b"GET / HT", "http"),
-        (b"PRI * HT", "http"),
+        (b"PRI * HT", "grpc"),
         (b"OPTIONS ", "http"),
         (b"PROXY TC", "proxy"),
         (b"\r\n\r\n\x00\r\nQ", "proxy"),

@@ -253,7 +253,7 @@ class Figures:
         self._counts[PUT, topic] += grown
         if not self._is_own(topic):
             self._counts[OF_USERS[PUT]] += grown
-        with suppress(SeglogError):  # a queue file that cannot be read: whoever reads the queue is told
+        with suppress(SeglogError):  # a queue file that cannot be read: who reads the queue is told
             self._counts[PUT_BYTES, topic] += self._store.stored_bytes(topic, queue_id, first, end)
 
     def _marks(self) -> tuple[int, int]:

@@ -150,11 +150,11 @@ PLAIN_REQUESTS: Final = (
     _ask(12, 22, _find("none"), fields=_INDEX),
     _ask(12, 22, _find("u", 0), fields=_INDEX),
     _ask(12, 1, _find("u", -1)),
-    # Replies, to nobody.
+    # Replies to a producer that is not there.
     Plain(_send(TOPIC, code=325), 1, fields=frozenset((*_PLACE, *_TRACED))),
     Plain(_send(TOPIC, code=325, i="long\x01" + "y" * 40_000 + "\x02"), 1, fields=frozenset(_TRACED)),
     Plain(_send("no topic", code=325), 29, fields=frozenset(_TRACED)),
-    # What a broker asks of its clients, whatever its fields are.
+    # What a broker asks of its clients, with fields that are right and that are missing.
     *(_ask(code, 3, ext) for code in (39, 40, 220, 221, 326) for ext in ({}, {"consumerGroup": GROUP})),
     # Bodies that are missing.
     _ask(200, 0),
