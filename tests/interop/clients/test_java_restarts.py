@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -22,8 +21,7 @@ from seglog.remoting.headers import CreateTopicHeader
 from seglog.server.listening import Listener
 from tests.interop.clients.conftest import DRAWN
 from tests.interop.judging.java_worker import JavaWorker
-from tests.interop.judging.judge import Judge
-from tests.interop.judging.places import BROKER_NAME
+from tests.interop.judging.places import rocketmq_at
 from tests.interop.judging.questions import Geometry
 from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES
 from tests.support.machine.patience import join_thread, wait_until
@@ -81,27 +79,8 @@ class Sender:
                 time.sleep(PAUSE_S)
 
 
-@contextmanager
 def broker_at(path, ports):
-    settings = {
-        "brokerName": BROKER_NAME,
-        "listenPort": ports[1],
-        "registerNameServerPeriod": 10_000,
-        "sendMessageThreadPoolNums": 1,
-        "waitTimeMillsInSendQueue": 60_000,
-    }
-    with (
-        Judge(DRAWN) as judge,
-        judge.broker(
-            path,
-            GEOMETRY,
-            settings=settings,
-            name_server=True,
-            name_server_port=ports[0],
-            timerWheelEnable=False,
-        ) as broker,
-    ):
-        yield broker
+    return rocketmq_at(path, ports, DRAWN, GEOMETRY, registerNameServerPeriod=10_000)
 
 
 def test_a_restart_fails_no_more_of_our_sends_than_of_javas_and_none_for_good(judge, tmp_path):

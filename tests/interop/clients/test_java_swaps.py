@@ -5,7 +5,6 @@ Each serves it at the same ports, so clients notice no more than that their brok
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -16,8 +15,7 @@ from seglog.remoting.headers import CreateTopicHeader
 from seglog.server.listening import Listener
 from tests.interop.clients.conftest import DRAWN, RELEASES
 from tests.interop.judging.java_worker import JavaWorker
-from tests.interop.judging.judge import Judge
-from tests.interop.judging.places import BROKER_NAME
+from tests.interop.judging.places import rocketmq_at
 from tests.interop.judging.questions import Geometry
 from tests.support.brokers import QUEUE_FILE_BYTES, SEGMENT_BYTES
 from tests.support.listening import BrokerServer
@@ -31,29 +29,6 @@ GEOMETRY: Final = Geometry(SEGMENT_BYTES, QUEUE_FILE_BYTES, 500, 2_000)
 QUEUES: Final = 4
 MESSAGES: Final = scaled(150, 2_000)
 """How many are acknowledged and consumed, at least, before the broker changes."""
-
-
-@contextmanager
-def theirs(path, ports, release):
-    """Serves a directory with the real broker; lends it."""
-    settings = {
-        "brokerName": BROKER_NAME,
-        "listenPort": ports[1],
-        "sendMessageThreadPoolNums": 1,
-        "waitTimeMillsInSendQueue": 60_000,
-    }
-    with (
-        Judge(release) as judge,
-        judge.broker(
-            path,
-            GEOMETRY,
-            settings=settings,
-            name_server=True,
-            name_server_port=ports[0],
-            timerWheelEnable=False,
-        ) as broker,
-    ):
-        yield broker
 
 
 def committed(path):
@@ -84,7 +59,7 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
             """Returns whether all queues are farther than when the broker before was stopped."""
             return all(now.get(queue_id, 0) > offsets.get(queue_id, 0) for queue_id in range(QUEUES))
 
-        with theirs(path, ports, release) as broker:
+        with rocketmq_at(path, ports, release, GEOMETRY) as broker:
             header = CreateTopicHeader("T", "TBW102", QUEUES, QUEUES, 6)
             assert broker.ask(Request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).code == 0
             clients.sent["p"] = []
@@ -105,7 +80,7 @@ def test_a_directory_changes_its_broker_and_clients_lose_nothing(judge, tmp_path
             )
         assert is_farther(committed(path))
         offsets = committed(path)
-        with theirs(path, ports, release) as broker:
+        with rocketmq_at(path, ports, release, GEOMETRY) as broker:
             go_on()
             count = clients.hush("p")
             acknowledged = set(clients.sent["p"])

@@ -6,7 +6,7 @@ What a test does at one of them it does at all; only how it waits differs: on vi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -203,3 +203,36 @@ def place_of_rocketmq(path: Path, version: str) -> Iterator[Place]:
                 yield place
             finally:
                 place.close()
+
+
+@contextmanager
+def rocketmq_at(
+    path: Path, ports: Sequence[int], release: str, geometry: Geometry, **settings: object
+) -> Iterator[JavaBroker]:
+    """Serves a directory with the real broker and its name server, at ports that stay the same.
+
+    Args:
+        path: The store.
+        ports: Of the name server and of the broker.
+        release: Of RocketMQ.
+        geometry: Of the store.
+        settings: Further properties of BrokerConfig.
+    """
+    usual: dict[str, object] = {
+        "brokerName": BROKER_NAME,
+        "listenPort": ports[1],
+        "sendMessageThreadPoolNums": 1,
+        "waitTimeMillsInSendQueue": 60_000,
+    }
+    with (
+        Judge(release) as judge,
+        judge.broker(
+            path,
+            geometry,
+            settings=usual | settings,
+            name_server=True,
+            name_server_port=ports[0],
+            timerWheelEnable=False,
+        ) as broker,
+    ):
+        yield broker
