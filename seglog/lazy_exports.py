@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Mapping
 
 
@@ -18,8 +17,6 @@ def lazy_exports(package: str, homes: Mapping[str, str]) -> Callable[[str], obje
     def find(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
-        setattr(sys.modules[package], name, found)  # an import in a function comes here each time else
-        return found
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
     return find

@@ -226,9 +226,17 @@ class Lookups(StoreBase):
 
         Messages that the queue no longer has do not count.
 
+        Args:
+            topic: The topic.
+            queue_id: The queue.
+            first_offset: Queue offset of the first message.
+            end_offset: Queue offset after the last message.
+
         Raises:
+            InvalidArgumentError: An offset is no integer.
             StoreError: A file of the queue cannot be read.
         """
+        first_offset, end_offset = as_int("first_offset", first_offset), as_int("end_offset", end_offset)
         queue = self._queue_of(topic, queue_id)
         if queue is None:
             return 0

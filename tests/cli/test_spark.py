@@ -61,7 +61,7 @@ def test_a_clean_store_ends_with_0(seglog: Seglog, found):
     assert (audit["kind"], audit["clean"], audit["records"], audit["verified"]) == ("audit", True, 7, True)
     shown = seglog("spark", "audit", "x")
     assert shown.exit_code == 0
-    assert "result    clean" in shown.stdout
+    assert "result   clean" in shown.stdout
 
 
 def test_each_queue_says_of_which_kind_it_is(seglog: Seglog, found):

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from seglog.client.home.home import Home
 from seglog.client.home.virtual_home import VirtualHome
 from seglog.errors import InvalidArgumentError
-from seglog.remoting.later import Deferred
+from seglog.remoting.later import Deferred, is_loop_here
 
 R = TypeVar("R")
 
@@ -65,9 +65,7 @@ def check_may_wait(home: Home, *, is_awaited: bool, face: str | None = None) -> 
     elif is_awaited:
         waits_for_itself = False
     else:
-        from seglog.remoting.later import running_loop
-
-        waits_for_itself = running_loop() is not None
+        waits_for_itself = is_loop_here()
         if waits_for_itself and face is not None:
             raise InvalidArgumentError(
                 f"a {face} was called in an event loop, which would wait for itself",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from seglog.lazy_exports import lazy_exports
 from seglog.remoting.later.asked import MOST_ASKED_BY_CLIENT, AskTable
-from seglog.remoting.later.deferred import STEPPED, CancelledError, Deferred, resolved
+from seglog.remoting.later.deferred import STEPPED, CancelledError, Deferred, is_loop_here, resolved
 from seglog.remoting.later.inbox import Inbox
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "Deferred",
     "Inbox",
     "inbox_of",
+    "is_loop_here",
     "is_running_here",
     "resolved",
     "running_loop",

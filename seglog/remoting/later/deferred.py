@@ -128,7 +128,7 @@ class Deferred(Generic[R]):
             BaseException: As :meth:`result`.
         """
         if not self._is_done:
-            if _is_loop_here():
+            if is_loop_here():
                 raise InvalidArgumentError("a loop's thread would wait for itself", help="await it instead")
             over = threading.Lock()  # an Event is three objects more, and is made for each send
             over.acquire()
@@ -142,7 +142,7 @@ class Deferred(Generic[R]):
     def __await__(self) -> Generator[Any, Any, R]:
         """Waits in a task of an event loop; elsewhere what steps the coroutine gets the deferred itself."""
         if not self._is_done:
-            if STEPPED.timers is None and _is_loop_here():
+            if STEPPED.timers is None and is_loop_here():
                 from seglog.remoting.later.loop_inbox import until_told  # asyncio is there already
 
                 try:
@@ -194,7 +194,7 @@ def _releaser(lock: threading.Lock) -> Callable[[object], None]:
     return lambda _: lock.release()
 
 
-def _is_loop_here() -> bool:
+def is_loop_here() -> bool:
     """Returns whether the calling thread runs an event loop; without asyncio loaded none does."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:

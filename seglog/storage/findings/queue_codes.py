@@ -59,7 +59,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
     ),
     "queue-stray": warning(
         "a queue of another store: neither the log nor topics.json has its topic",
-        "none is lost; RocketMQ makes a topic of it, or does not start where its files are of another length",
+        "none is lost; RocketMQ makes a topic of it",
         "its files are moved to seglog/stray; opening the store keeps their units in seglog/attic",
     ),
     "queue-gap": loss(

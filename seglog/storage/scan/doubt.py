@@ -85,9 +85,9 @@ def doubt_of(findings: Iterable[Finding]) -> Doubt:
     is_behind = any(one.code in _BEHIND_END and (one.expected or one.code != _STRAY) for one in findings)
     is_of_all = any(map(_counts_none, findings))
     uncounted = frozenset(_queue_of(one) for one in findings if one.code in _UNCOUNTED)
-    # Units of the lost end leave room for others.
+    # Units of the lost end leave room for others: those of queues without units there, if there are such.
     has_room = any(one.code == _LOST_END and one.may_be_more for one in findings)
-    is_of_all = is_of_all or has_room
+    is_of_all = is_of_all or (has_room and not uncounted)
     is_at_end = is_behind and (is_of_all or bool(uncounted))
     # The last messages of a queue leave no gap: without units nothing counts those that a hole held.
     is_apart = any(one.code == ROCKSDB_QUEUES and one.messages for one in findings)

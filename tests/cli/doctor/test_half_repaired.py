@@ -69,10 +69,11 @@ def test_check_and_plan_end_with_the_loss_and_count_no_message_of_the_half_state
     assert of_whole["repairSaves"] == 264
     assert verdict["repairSaves"] is None
     assert verdict["lostForGood"] == of_whole["lostForGood"] == 11
+    assert of_whole["mayBeMore"]  # messages of the queue without units leave a part of the hole unexplained
     planned = seglog("repair", half)
     assert planned.exit_code == seglog("repair", whole).exit_code == 5
     assert "  1. take back the repair that was stopped: seglog/undo/1/journal" in planned.stdout
-    assert "up to 331 messages saved, 11 lost for good" in planned.stdout
+    assert "up to 331 messages saved, at least 11 lost for good" in planned.stdout
 
 
 def test_doctor_tries_the_repair_on_a_branch_although_it_has_fewer_files(seglog: Seglog, half):

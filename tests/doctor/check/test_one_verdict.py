@@ -31,6 +31,7 @@ SIZES = ("--queue-file-bytes", "2000", "--index-division", "500", "2000")
 AS_OPENING = {
     "finish what a crash left, and take the abort file away",
     "cut a torn write and zero what is behind it",
+    "remove files of the log after its end",
     "write the key index from the log",
     "write queue files from the log",
 }
