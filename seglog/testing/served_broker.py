@@ -27,13 +27,7 @@ from seglog.server.listening import Listener as Port
 from seglog.server.server import Server
 from seglog.storage.format.names import check_client_topic
 from seglog.testing.for_tests import C, ForTests
-from seglog.testing.virtual_broker import (
-    QUEUE_FILE_SIZE_BYTES,
-    SEGMENT_SIZE_BYTES,
-    USUAL_CONFIG,
-    RoomyFiles,
-    VirtualBroker,
-)
+from seglog.testing.virtual_broker import USUAL_CONFIG, RoomyFiles, VirtualBroker, new_sizes
 
 
 def _topics_of(topics: str | Collection[str] | Mapping[str, int]) -> list[TopicConfig]:
@@ -111,8 +105,7 @@ class ServedBroker(Closing, ForTests):
                 broker = Broker.open(
                     path,
                     config=named,
-                    segment_size_bytes=SEGMENT_SIZE_BYTES,
-                    queue_file_size_bytes=QUEUE_FILE_SIZE_BYTES,
+                    **new_sizes(path),
                     files=RoomyFiles(path),
                 )
             made.callback(broker.close)

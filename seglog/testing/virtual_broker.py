@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict
 
 from typing_extensions import override
 
@@ -18,7 +18,9 @@ from seglog.consumer.consumer import Consumer
 from seglog.consumer.lite import LitePullConsumer
 from seglog.producer.producer import Producer
 from seglog.remoting.unique_id import UniqueIds
-from seglog.storage.files import DiskUsage, StoreRoot
+from seglog.storage.directory import LogRoot
+from seglog.storage.files import DiskUsage
+from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.format.record import Host
 from seglog.storage.store import MessageStore
 from seglog.testing.for_tests import C, ForTests
@@ -31,7 +33,21 @@ USUAL_CONFIG: Final = BrokerConfig(enable_property_filter=True)
 """A broker's settings with SQL92 filters on, which are off by default in RocketMQ."""
 
 
-class RoomyFiles(StoreRoot):
+class NewSizes(TypedDict, total=False):
+    """Lengths of the files of a new store, as ``MessageStore.open`` takes them."""
+
+    segment_size_bytes: int
+    queue_file_size_bytes: int
+
+
+def new_sizes(path: str | os.PathLike[str]) -> NewSizes:
+    """Returns the lengths of the files of a new store; none for a store that exists, which keeps its own."""
+    if (Path(path) / COMMIT_LOG).exists():
+        return {}
+    return {"segment_size_bytes": SEGMENT_SIZE_BYTES, "queue_file_size_bytes": QUEUE_FILE_SIZE_BYTES}
+
+
+class RoomyFiles(LogRoot):
     """The machine's files on a disk that is never full.
 
     The usage of the real disk differs between machines and runs, and a broker's retention and refusals depend
@@ -81,8 +97,7 @@ class VirtualBroker(Broker, ForTests):
         clock, config = clock or VirtualClock(), config or USUAL_CONFIG
         store = MessageStore.open(
             path,
-            segment_size_bytes=SEGMENT_SIZE_BYTES,
-            queue_file_size_bytes=QUEUE_FILE_SIZE_BYTES,
+            **new_sizes(path),
             max_message_size_bytes=config.max_message_size_bytes,
             store_host=Host.parse(config.address),
             clock=clock,

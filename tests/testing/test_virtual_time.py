@@ -17,11 +17,11 @@ from seglog.producer.producer import Producer
 from seglog.remoting.codes import PullFlag, ResponseCode
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files.files import DiskUsage
-from seglog.testing import VirtualBroker
+from seglog.testing import ServedBroker, VirtualBroker
 from tests.support.brokers import pull, records_body, send_delayed
 from tests.support.counted_calls import counted_calls
 from tests.support.machine.patience import join_thread, wait_until
-from tests.support.material.golden import tree_digest
+from tests.support.material.golden import extract, tree_digest
 
 START_MS = 1_700_000_000_000
 LADDER_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
@@ -255,3 +255,12 @@ def test_a_consumer_that_is_polled_begins_with_the_first_message_and_lets_no_tim
         listening.on("orders")(lambda order: seen.append(order.body))
         assert listening.run_until_idle() == 3
     assert seen == [b"0", b"1", b"2"]
+
+
+def test_a_store_of_rocketmq_is_served_with_the_lengths_of_its_files(tmp_path):
+    root = extract("roll", tmp_path)
+    with VirtualBroker.at(root) as broker:
+        assert [message.queue_offset for message in broker.messages("TopicB")]
+    for clock in ("real", "virtual"):
+        with ServedBroker.at(root, clock=clock) as served:
+            assert served.broker.store.max_offset("TopicB", 1) > 0
