@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import Final
 
 import click
 
 from seglog.cli.ui import render
+from seglog.consumer.message_bodies import is_inner_batch, unwrap
+from seglog.errors import BodyError
 from seglog.storage.format.record import Message
 
 FORMS: Final = ("text", "hex", "base64", "raw")
 _BODY_CHARS: Final = 100
 _PLACEHOLDER: Final = "(placeholder: a compaction dropped the message)"
+_OF_PARTS: Final = ("queueOffset", "flag", "tags", "keys", "properties", "bodyForm", "body")
+"""What a message of an inner batch has of its own."""
 COLUMNS: Final = ("offset", "stored", "tag", "keys", "body")
 
 
@@ -39,13 +44,26 @@ def message_cells(message: Message, form: str) -> tuple[str, ...]:
 def read_body_text(message: Message, form: str) -> str:
     """Returns the body of a message for people; a body that is returned as stored is preceded by the reason.
 
-    An empty record that a compaction left in place of a message is described as such.
+    An empty record that a compaction left in place of a message is described as such. Of an inner batch the
+    bodies of its messages are shown.
     """
     if message.is_placeholder:
         return _PLACEHOLDER
+    if (parts := _parts_of(message)) is not None:
+        bodies = ", ".join(body_text(part.body, form) for part in parts)
+        return f"(batch of {render.count_text(len(parts), 'message')}) {bodies}"
     read = message.read_body()
     shown = body_text(read.payload, form)
     return f"({read.reason}) {shown}" if read.error else shown
+
+
+def _parts_of(message: Message) -> list[Message] | None:
+    """Returns the messages of an inner batch; None of another record, or if the batch is damaged."""
+    if not is_inner_batch(message):
+        return None
+    with suppress(BodyError):
+        return unwrap(message)
+    return None
 
 
 def warn_of_body(message: Message) -> None:
@@ -89,8 +107,10 @@ def message_fields(message: Message, form: str) -> dict[str, object]:
 
     ``body`` is the body as the producer gave it, in the form that ``bodyForm`` names: a body that is not
     UTF-8 is encoded as base64. A body that cannot be decompressed, or whose compression seglog does not read,
-    is returned as stored, and ``bodyError`` gives the reason.
+    is returned as stored, and ``bodyError`` gives the reason. An inner batch has its messages in ``batch``.
     """
+    parts = _parts_of(message)
+    asked = form
     body, _reason, error = message.read_body()
     if form == "text":
         try:
@@ -121,4 +141,11 @@ def message_fields(message: Message, form: str) -> dict[str, object]:
         "bodyForm": form,
         "body": shown,
     }
+    if parts is not None:
+        found["batch"] = [_part_fields(part, asked) for part in parts]
     return found if error is None else found | {"bodyError": error}
+
+
+def _part_fields(part: Message, form: str) -> dict[str, object]:
+    fields = message_fields(part, form)
+    return {name: fields[name] for name in _OF_PARTS}

@@ -40,6 +40,14 @@ _BY_ERRNO: Final[dict[int, tuple[type[StoreError], str, str]]] = {
     errno.ENOTDIR: (NotAStoreError, "not a folder", ""),
     errno.EEXIST: (NotAStoreError, "something else has that name", ""),
     errno.EMFILE: (StoreError, "too many open files", "raise the limit with `ulimit -n`"),
+    errno.ENOMEM: (
+        StoreError,
+        "no memory, or no address space, for a map of the file",
+        (
+            "raise the limit (`ulimit -v`; of a container its memory), or free memory; a new store with"
+            " small=True has files of 16 MiB"
+        ),
+    ),
     errno.EIO: (StoreFailedError, "the disk failed", ""),
 }
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)

@@ -109,7 +109,10 @@ class RealFile:
     def map(self) -> memoryview:
         """Maps the whole file; the map keeps a descriptor of its own."""
         access = mmap.ACCESS_WRITE if self._writable else mmap.ACCESS_READ
-        return memoryview(mmap.mmap(self._descriptor, 0, access=access))
+        try:
+            return memoryview(mmap.mmap(self._descriptor, 0, access=access))
+        except OSError as error:
+            raise with_path(error, self._path) from error
 
     def sync(self) -> None:
         """``fdatasync``: releases the GIL, and covers what was written through any map of the file."""

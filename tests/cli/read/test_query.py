@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from seglog.errors import InvalidArgumentError, NotFoundError
@@ -104,3 +106,21 @@ def test_keys_of_a_real_store_lead_to_the_messages_that_have_them(seglog: Seglog
     lines = seglog("query", path, message.topic, message.keys[0], "--count", 9999, "--json").lines
     assert message.phy_offset in {line["commitLogOffset"] for line in lines}
     assert golden.tree_digest(path) == before
+
+
+@pytest.mark.parametrize(
+    "words", [["get", "STORE", "BCQTopic", "--queue", "0"], ["query", "STORE", "BCQTopic", "ibk2"]]
+)
+def test_the_messages_of_an_inner_batch_are_shown(seglog: Seglog, tmp_path, words):
+    root = golden.extract("innerbatch", tmp_path)
+    words = [str(root) if word == "STORE" else word for word in words]
+    shown = seglog(*words).stdout
+    assert "(batch of 3 messages) " in shown
+    assert "WAIT" not in shown, "no properties of theirs"
+    (batch,) = (line["batch"] for line in seglog(*words, "--json").lines if line.get("keys") == ["ibk2"])
+    assert [(part["queueOffset"], part["keys"]) for part in batch] == [
+        (1, ["ib2k0"]),
+        (2, ["ib2k1"]),
+        (3, ["ib2k2"]),
+    ]
+    assert [len(base64.b64decode(part["body"])) for part in batch] == [10, 15, 20]
