@@ -153,7 +153,7 @@ class MessageStore(Calls, AsyncCalls, Lookups, Waits):
                 lengths.
             durability: The durability of puts that give none.
             record_crc: Whether new records carry RocketMQ's ``__CRC32#`` over the whole record; None: new
-                stores write it, and existing stores continue as their newest record.
+                stores, and stores without a record, write it; others continue as their newest record.
             max_message_size_bytes: Longest body (``maxMessageSize``).
             flush_interval_ms: The interval in which ASYNC puts are synced.
             recovery_step_bytes: Growth of the log from one recovery point to the next. The open after a crash
