@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 from functools import partial
@@ -169,14 +170,17 @@ def _tell_of_lost_tables(store: MessageStore, offsets: ConsumerOffsets, groups: 
     """
     owners = {group.removesuffix(BROADCAST_SUFFIX) for group, _topic, _queue_id in offsets.all()}
     count = groups.take_over(owners)
+    was_served = any(map(partial(_has_table, store), SAVED_WITH_OFFSETS))
     if count:
-        _log.warning(
+        # Without a RocketMQ they may be new groups, which a kill came before.
+        _log.log(
+            logging.WARNING if was_served else logging.INFO,
             "%s is gone or empty, and so is its backup: %s that have offsets got the usual settings",
             store.path / CONFIG / _GROUPS,
             count_text(count, "group"),
         )
     named = [group.name for group in groups.all() if not is_system_group(group.name)]
-    if offsets.is_new and named and any(map(partial(_has_table, store), SAVED_WITH_OFFSETS)):
+    if offsets.is_new and named and was_served:
         _log.warning(
             "%s is gone or empty, and so is its backup: where %s of the store stood is not known. Each begins"
             " where its clients begin without an offset; `seglog offsets reset` sets it before they start",

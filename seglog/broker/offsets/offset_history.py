@@ -21,6 +21,7 @@ from typing import Final
 
 from seglog.broker.offsets.offset_history_query import (
     OFFSET_HISTORY,
+    PRINTS,
     OffsetPast,
     QueueKey,
     apply,
@@ -46,8 +47,6 @@ JOINED_MS: Final = 60_000
 _AHEAD: Final = 64
 """A 64th of a file is made before its changes come: a sync of a file that grows takes half as long again."""
 _UNFINISHED: Final = ".tmp"
-_PRINTS: Final = 2
-"""Saves by which a table is known again: the last one, and that of the backup."""
 
 
 class OffsetHistory:
@@ -79,7 +78,7 @@ class OffsetHistory:
         self._lock = threading.Lock()
         self._waiting: list[OffsetChange] = []
         self._noted = self._synced = 0
-        self._prints: deque[int] = deque(maxlen=_PRINTS)
+        self._prints: deque[int] = deque(maxlen=PRINTS)
         self._join_at = MAX_WAITING
         self._end_bytes = 0
         self._file: OpenFile | None = None

@@ -14,10 +14,18 @@ from typing import Final
 from seglog.errors import NotFoundError
 from seglog.storage.files import Files
 from seglog.storage.format.names import OURS, parse_segment_file_name
-from seglog.storage.format.ours import ChangeKind, DecodedChanges, OffsetChange, decode_changes
+from seglog.storage.format.ours import (
+    ChangeKind,
+    DecodedChanges,
+    OffsetChange,
+    decode_changes,
+    decode_offsets,
+)
 from seglog.text import moment
 
 OFFSET_HISTORY: Final = f"{OURS}/offsets"
+PRINTS: Final = 2
+"""Saves by which a table is known again: the last one, and that of the backup."""
 
 QueueKey = tuple[str, str, int]
 """Group, topic and queue."""
@@ -133,6 +141,29 @@ class OffsetPast:
 
     def _read(self, name: str) -> DecodedChanges:
         return decode_changes(self._files.read_file(self._folder / name))
+
+
+def newest_offsets(
+    files: Files, root: Path, table: dict[QueueKey, int] | None, table_print: int | None
+) -> dict[QueueKey, int]:
+    """Returns every offset of a store as a broker has it that opens the store now.
+
+    Those are the newest of the history if the table is as it was saved last, or is gone. Else others changed
+    the table, RocketMQ or an operator, and it counts.
+
+    Args:
+        files: The file system of the store.
+        root: The store directory.
+        table: Every offset as loaded; None if the table and its backup are gone or empty.
+        table_print: The print of the file.
+    """
+    if table is None:
+        return OffsetPast(files, root).newest()
+    names = history_files(files, root / OFFSET_HISTORY)
+    if not names:
+        return table
+    decoded = decode_offsets(files.read_file(root / OFFSET_HISTORY / names[-1]))
+    return decoded.offsets if table_print in decoded.prints[-PRINTS:] else table
 
 
 def history_files(files: Files, folder: Path) -> list[str]:

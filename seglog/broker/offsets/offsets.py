@@ -94,6 +94,7 @@ class ConsumerOffsets:
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self.is_new = False
         stored = file.load(parse_table)
+        self._has_file = stored is not None
         if stored is not None:
             self._version, self._table, self._unknown = stored
         elif history is not None and (past := history.newest()):
@@ -389,6 +390,7 @@ class ConsumerOffsets:
                     with explained():
                         self._file.replace(data, sync=True)
                     self._version = version
+                    self._has_file = True
                 is_saved = True
             finally:
                 if is_dirty and not is_saved:
@@ -407,8 +409,8 @@ class ConsumerOffsets:
         Raises:
             FullError: There is no space; nothing is lost, and the next call tries again.
         """
-        if self._history is None:
-            self.persist()
+        if self._history is None or not self._has_file:
+            self.persist()  # once: without the file a store looks as if it had lost it
             return
         check_may_wait()
         noted = self._history.noted

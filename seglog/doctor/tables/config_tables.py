@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from seglog.broker.offsets import newest_offsets
 from seglog.errors import CorruptError
 from seglog.storage.directory import TOPICS_FILE, RocksPart, RocksTable, find_rocksdb, parts_with
 from seglog.storage.files import Files
 from seglog.storage.findings import MOST_QUOTED, Finding
 from seglog.storage.format.config import ConfigValue, decode_config
 from seglog.storage.format.names import CONFIG
+from seglog.storage.format.ours import file_print
 
 OFFSETS_FILE: Final = "consumerOffset.json"
 DELAY_FILE: Final = "delayOffset.json"
@@ -83,9 +85,12 @@ def load_tables(files: Files, root: Path) -> ConfigTables:
     stems = {name.removesuffix(_BACKUP) for name in listed}
     tables.listed = frozenset(name for name in stems if name.endswith(".json"))
     for name in sorted(tables.listed):
-        value = _load(files, root, name, listed, tables.findings)
-        if value is not None:
+        loaded = _load(files, root, name, listed, tables.findings)
+        if loaded is not None:
+            value, table_print = loaded
             _take(tables, name, value)
+            if name == OFFSETS_FILE:
+                tables.offsets = _newest(files, root, tables.offsets, table_print)
     tables.rocksdb = find_rocksdb(files, root)
     if parts_with(tables.rocksdb, RocksTable.TOPICS):
         tables.topics = None
@@ -94,6 +99,13 @@ def load_tables(files: Files, root: Path) -> ConfigTables:
     if parts_with(tables.rocksdb, RocksTable.OFFSETS):
         tables.offsets = []
     return tables
+
+
+def _newest(files: Files, root: Path, offsets: list[StoredOffset], table_print: int) -> list[StoredOffset]:
+    """Returns the offsets with those of the history, where that is ahead of the table."""
+    table = {(one.group, one.topic, one.queue_id): one.offset for one in offsets}
+    newest = newest_offsets(files, root, table, table_print)
+    return offsets if newest == table else [StoredOffset(*key, offset) for key, offset in newest.items()]
 
 
 def read_table(name: str, value: Object) -> ConfigTables:
@@ -110,15 +122,16 @@ def read_table(name: str, value: Object) -> ConfigTables:
 
 def _load(
     files: Files, root: Path, name: str, listed: Mapping[str, int], findings: list[Finding]
-) -> Object | None:
-    """Returns the value of a file or its backup, as RocketMQ does; None if neither has one."""
+) -> tuple[Object, int] | None:
+    """Returns value and print of a file or its backup, as RocketMQ does; None if neither has one."""
     damage, is_empty = "", False
     for candidate in (name, name + _BACKUP):
         if not listed.get(candidate):  # RocketMQ reads the backup of an empty file as of a missing one
             is_empty = is_empty or candidate in listed
             continue
         try:
-            value = decode_config(files.read_file(root / CONFIG / candidate))
+            data = files.read_file(root / CONFIG / candidate)
+            value = decode_config(data)
         except CorruptError as error:
             damage = damage or str(error.found)
             continue
@@ -127,7 +140,7 @@ def _load(
             return None
         if candidate != name and not damage:
             findings.append(Finding("config-backup-only", f"{CONFIG}/{candidate}"))
-        return value
+        return value, file_print(data)
     if damage or is_empty:
         found = damage or "0 bytes"
         findings.append(Finding("config-lost", f"{CONFIG}/{name}", expected="JSON, or a backup", found=found))

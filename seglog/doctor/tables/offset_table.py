@@ -1,4 +1,7 @@
-"""The offset of each group, read from ``config/consumerOffset.json``, and changed there one at a time.
+"""The offset of each group, as a broker has it that opens the store, and changed one at a time.
+
+It is read from ``config/consumerOffset.json``, and from the history of offsets where that is ahead of the
+file: after a kill, or beside a broker that has the store open.
 
 All other contents of the file are kept: tables of other versions, progress of broadcast groups.
 
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.offsets import SEPARATOR
+from seglog.broker.offsets import SEPARATOR, newest_offsets, table_of
 from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
 from seglog.storage.files import Files
 from seglog.storage.format.config import ConfigValue
@@ -49,7 +52,15 @@ class OffsetTable:
     def __init__(self, files: Files, root: Path) -> None:
         self._file = ConfigFile(files, root / OFFSETS_FILE, root / _EVIDENCE)
         self._reader = ConfigFile(files, root / OFFSETS_FILE)
-        self._fields: dict[str | int, ConfigValue] = dict(self._reader.load(_fields) or {})
+        stored = self._reader.load(_fields)
+        self._fields: dict[str | int, ConfigValue] = dict(stored or {})
+        table = None if stored is None else _offsets_of(stored)
+        newest = newest_offsets(files, root, table, self._reader.file_print)
+        if newest != (table or {}):
+            offsets: dict[str | int, ConfigValue] = {
+                key: dict(queues.items()) for key, queues in table_of(newest).items()
+            }
+            self._fields["offsetTable"] = offsets
 
     def all(self) -> list[GroupOffset]:
         """Returns every offset, by group, topic and queue."""
@@ -110,6 +121,16 @@ class OffsetTable:
 def by_queue(offsets: Iterable[GroupOffset]) -> dict[tuple[str, str, int], int]:
     """Returns offsets by group, topic and queue, without broadcast consumers."""
     return {(one.group, one.topic, one.queue_id): one.queue_offset for one in offsets if not one.is_broadcast}
+
+
+def _offsets_of(fields: Mapping[str | int, ConfigValue]) -> dict[tuple[str, str, int], int]:
+    """Returns the offsets of a table by group, topic and queue, as the history has them."""
+    return {
+        (group, topic, as_int_key(queue_id, str(key))): as_int(offset, str(key))
+        for key, queues in as_object(fields.get("offsetTable", {}), "offsetTable").items()
+        for topic, _, group in [str(key).partition(SEPARATOR)]
+        for queue_id, offset in as_object(queues, str(key)).items()
+    }
 
 
 def _fields(value: ConfigValue) -> Mapping[str | int, ConfigValue]:

@@ -110,7 +110,7 @@ def test_groups_whose_table_is_gone_may_consume_where_their_offsets_name_them(
     path: Path, lose: Callable[[Path], object], caplog: pytest.LogCaptureFixture
 ):
     lose_table(path, "subscriptionGroup.json", lose)
-    caplog.set_level(logging.WARNING, "seglog.broker")
+    caplog.set_level(logging.INFO, "seglog.broker")
     strict = BrokerConfig(auto_create_groups=False)
     for _time in range(2):
         with open_broker(path, config=strict) as broker:
