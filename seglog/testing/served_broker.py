@@ -102,12 +102,8 @@ class ServedBroker(Closing, ForTests):
                 now = VirtualClock(real.now_ms())
                 broker: Broker = VirtualBroker.at(path, clock=now, liveness_clock=real, config=named)
             else:
-                broker = Broker.open(
-                    path,
-                    config=named,
-                    **new_sizes(path),
-                    files=RoomyFiles(path),
-                )
+                files = RoomyFiles(path)
+                broker = Broker.open(path, config=named, **new_sizes(files), files=files)
             made.callback(broker.close)
             broker.topics.ensure_all(wanted)
             served = cls(broker, end)

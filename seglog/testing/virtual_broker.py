@@ -40,13 +40,6 @@ class NewSizes(TypedDict, total=False):
     queue_file_size_bytes: int
 
 
-def new_sizes(path: str | os.PathLike[str]) -> NewSizes:
-    """Returns the lengths of the files of a new store; none for a store that exists, which keeps its own."""
-    if (Path(path) / COMMIT_LOG).exists():
-        return {}
-    return {"segment_size_bytes": SEGMENT_SIZE_BYTES, "queue_file_size_bytes": QUEUE_FILE_SIZE_BYTES}
-
-
 class RoomyFiles(LogRoot):
     """The machine's files on a disk that is never full.
 
@@ -58,6 +51,13 @@ class RoomyFiles(LogRoot):
     def usage(self, path: Path) -> DiskUsage:
         """Returns an empty disk."""
         return DiskUsage(0, 1 << 40)
+
+
+def new_sizes(files: RoomyFiles) -> NewSizes:
+    """Returns the lengths of the files of a new store; none for a store that exists, which keeps its own."""
+    if files.exists(files.path / COMMIT_LOG):
+        return {}
+    return {"segment_size_bytes": SEGMENT_SIZE_BYTES, "queue_file_size_bytes": QUEUE_FILE_SIZE_BYTES}
 
 
 class VirtualBroker(Broker, ForTests):
@@ -95,13 +95,14 @@ class VirtualBroker(Broker, ForTests):
             StoreError: As ``MessageStore.open`` raises it.
         """
         clock, config = clock or VirtualClock(), config or USUAL_CONFIG
+        files = RoomyFiles(path)
         store = MessageStore.open(
             path,
-            **new_sizes(path),
+            **new_sizes(files),
             max_message_size_bytes=config.max_message_size_bytes,
             store_host=Host.parse(config.address),
             clock=clock,
-            files=RoomyFiles(path),
+            files=files,
         )
         return cls(store, clock=clock, liveness_clock=liveness_clock, config=config, before=before)
 
