@@ -168,19 +168,21 @@ def _tell_of_lost_tables(store: MessageStore, offsets: ConsumerOffsets, groups: 
 
     The offsets are gone, and are not of a new store, if RocketMQ has saved other tables together with them.
     """
-    owners = {group.removesuffix(BROADCAST_SUFFIX) for group, _topic, _queue_id in offsets.all()}
-    count = groups.take_over(owners)
-    was_served = any(map(partial(_has_table, store), SAVED_WITH_OFFSETS))
+    count = groups.take_over(
+        lambda: (group.removesuffix(BROADCAST_SUFFIX) for group, _topic, _queue_id in offsets.all())
+    )
     if count:
         # Without a RocketMQ they may be new groups, which a kill came before.
         _log.log(
-            logging.WARNING if was_served else logging.INFO,
+            logging.WARNING if _was_served(store) else logging.INFO,
             "%s is gone or empty, and so is its backup: %s that have offsets got the usual settings",
             store.path / CONFIG / _GROUPS,
             count_text(count, "group"),
         )
+    if not offsets.is_new:
+        return
     named = [group.name for group in groups.all() if not is_system_group(group.name)]
-    if offsets.is_new and named and was_served:
+    if named and _was_served(store):
         _log.warning(
             "%s is gone or empty, and so is its backup: where %s of the store stood is not known. Each begins"
             " where its clients begin without an offset; `seglog offsets reset` sets it before they start",
@@ -189,5 +191,6 @@ def _tell_of_lost_tables(store: MessageStore, offsets: ConsumerOffsets, groups: 
         )
 
 
-def _has_table(store: MessageStore, name: str) -> bool:
-    return store.files.exists(store.path / CONFIG / name)
+def _was_served(store: MessageStore) -> bool:
+    """Returns whether a RocketMQ has saved tables of the store."""
+    return any(store.files.exists(store.path / CONFIG / name) for name in SAVED_WITH_OFFSETS)

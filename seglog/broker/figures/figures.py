@@ -54,12 +54,14 @@ class _Pulls:
         size_bytes: The same, in bytes of records.
         found: How many found some.
         missed: How many found none.
+        sent_back: How many messages the group sent back.
     """
 
     messages: int = 0
     size_bytes: int = 0
     found: int = 0
     missed: int = 0
+    sent_back: int = 0
 
 
 class Figures:
@@ -81,6 +83,9 @@ class Figures:
         self._clock = clock
         self._is_own = is_own
         self._lock = threading.Lock()
+        """Guards the pulls and gauges; held for a moment."""
+        self._looking = threading.Lock()
+        """Guards the counts; held over a look, which reads queue files. No pull waits for it."""
         self._counts: Counter[Hashable] = Counter()
         self._forgotten: dict[Hashable, int] = {}  # counts of topics and groups that were deleted, as of then
         self._pulls: dict[tuple[str, str], _Pulls] = {}
@@ -97,9 +102,7 @@ class Figures:
         """Counts a pull, and the messages that it found, with the bytes of their records."""
         with self._lock:
             self._pull_count += 1
-            cell = self._pulls.get((topic, group))
-            if cell is None:
-                cell = self._pulls[topic, group] = _Pulls()
+            cell = self._cell(topic, group)
             cell.messages += count
             cell.size_bytes += size_bytes
             if count:
@@ -110,7 +113,14 @@ class Figures:
     def note_sent_back(self, group: str, topic: str) -> None:
         """Counts a message that a group could not consume, by the topic that it came from first."""
         with self._lock:
-            self._counts[SENT_BACK, topic, group] += 1
+            self._cell(topic, group).sent_back += 1
+
+    def _cell(self, topic: str, group: str) -> _Pulls:
+        """Returns what is counted of a group and a topic, under the lock."""
+        cell = self._pulls.get((topic, group))
+        if cell is None:
+            cell = self._pulls[topic, group] = _Pulls()
+        return cell
 
     def forget_topic(self, topic: str) -> None:
         """Has the figures of a topic begin anew: it is deleted."""
@@ -176,7 +186,7 @@ class Figures:
 
     def sample(self) -> None:
         """Takes a sample of all counts."""
-        with self._lock:
+        with self._looking:
             self._sampled = self._marks()
             self._look()
             self._samples.take(self._clock.monotonic_ms(), self._counts)
@@ -191,7 +201,7 @@ class Figures:
 
     def rate(self, name: Hashable, span: Span) -> Rate:
         """Returns the rate of a count."""
-        with self._lock:
+        with self._looking:
             self._look()
             count = self._counts[name]
             rate = self._samples.rate(span, self._clock.monotonic_ms(), name, count)
@@ -200,18 +210,18 @@ class Figures:
 
     def has_any(self, name: Hashable) -> bool:
         """Returns whether anything was counted since the opening or the deletion of its topic or group."""
-        with self._lock:
+        with self._looking:
             self._look()
             return self._counts[name] > self._forgotten.get(name, 0)
 
     def totals(self) -> tuple[Totals, Totals, Totals]:
         """Returns the totals at yesterday's start, at today's start, and now."""
-        with self._lock:
+        with self._looking:
             self._look()
             return *self._mornings, self._looked
 
     def _forget(self, is_of_it: Callable[[tuple[str, ...]], bool]) -> None:
-        with self._lock:
+        with self._looking:
             self._look()
             self._ends = self._ends_now()  # the queues of a deleted topic are gone
             for name, count in self._counts.items():
@@ -219,7 +229,7 @@ class Figures:
                     self._forgotten[name] = count
 
     def _look(self) -> None:
-        """Counts what was put since the last look, under the lock."""
+        """Counts what was put and pulled since the last look, while no other look is at work."""
         end = self._store.max_phy_offset
         today = self._today()
         if today != self._day:
@@ -234,7 +244,8 @@ class Figures:
                 if queue_end > before:  # the queues of a deleted topic may begin at 0 again
                     self._count_put(topic, queue_id, before, queue_end)
             self._ends = ends
-        pulls = self._pulls.items()
+        with self._lock:
+            pulls = list(self._pulls.items())
         self._counts[PULLED] = sum(cell.messages for _, cell in pulls)
         self._counts[FOUND] = sum(cell.found for _, cell in pulls)
         self._counts[MISSED] = sum(cell.missed for _, cell in pulls)
@@ -245,6 +256,7 @@ class Figures:
             self._counts[PULLED, *of] = cell.messages
             self._counts[PULLED_BYTES, *of] = cell.size_bytes
             self._counts[FOUND, *of] = cell.found
+            self._counts[SENT_BACK, *of] = cell.sent_back
         self._looked = Totals(self._counts[PUT], self._counts[PULLED])
 
     def _count_put(self, topic: str, queue_id: int, first: int, end: int) -> None:

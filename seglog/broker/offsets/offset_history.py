@@ -27,6 +27,7 @@ from seglog.broker.offsets.offset_history_query import (
     apply,
     differences,
     history_files,
+    is_as_saved,
 )
 from seglog.clock import Clock
 from seglog.errors import FullError
@@ -104,8 +105,8 @@ class OffsetHistory:
             self._prints.extend(decoded.prints)
             self._end_bytes = decoded.end_bytes
             self._rotate_at = self._next_rotation(decoded.state_bytes)
-        if table_print in self._prints:
-            return known
+            if is_as_saved(table_print, decoded.prints):
+                return known
         for found in differences(known, table):
             key = found.group, found.topic, found.queue_id
             self.note(ChangeKind.FOUND, *key, found.before, found.after)

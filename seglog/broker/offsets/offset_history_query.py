@@ -6,7 +6,7 @@ count yet. Changes are in the order of the files; if the clock was set back, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -163,7 +163,12 @@ def newest_offsets(
     if not names:
         return table
     decoded = decode_offsets(files.read_file(root / OFFSET_HISTORY / names[-1]))
-    return decoded.offsets if table_print in decoded.prints[-PRINTS:] else table
+    return decoded.offsets if is_as_saved(table_print, decoded.prints) else table
+
+
+def is_as_saved(table_print: int | None, prints: Sequence[int]) -> bool:
+    """Returns whether a table is as it was saved last, or as its backup was, by the prints of all saves."""
+    return table_print in prints[-PRINTS:]
 
 
 def history_files(files: Files, folder: Path) -> list[str]:

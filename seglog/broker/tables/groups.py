@@ -96,18 +96,21 @@ class GroupTable(NamedTable[SubscriptionGroup]):
         """Returns every group, the system's included, by name."""
         return sorted(self._values.values(), key=lambda group: group.name)
 
-    def take_over(self, names: Iterable[str]) -> int:
+    def take_over(self, owners: Callable[[], Iterable[str]]) -> int:
         """Adds groups that have offsets, if the file is gone or empty; returns how many.
 
         They get the usual settings: those that they had are not known. They are saved with the next change
         or at close.
+
+        Args:
+            owners: Returns the groups that have offsets; called if the file is gone.
         """
         if not self._is_gone:
             return 0
         with self._quick:
             new = {
                 name: SubscriptionGroup(name)
-                for name in sorted(set(names))
+                for name in sorted({*owners()})
                 if name not in self._values and group_name_problem(name) is None
             }
             self._values = {**self._values, **new}

@@ -112,7 +112,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
 
 
 def _of_spares(found: Survey, after: Survey) -> Iterator[Action]:
-    """Yields an action for the files behind the log's end, which recovery removed; it names the first."""
+    """Yields an action for the files after the log's end, which recovery removed; it names the first."""
     left = {file.first_offset for file in after.log_files}
     spare = [file for file in found.log_files if file.first_offset not in left]
     if spare:

@@ -17,13 +17,7 @@ from seglog.spark.archive.manifest import Run
 from seglog.spark.archive.names import check_has_names, check_new_name, choose_store
 from seglog.spark.archive.restore_base import Sizes, check_sizes
 from seglog.spark.compact.swap import check_swappable, files_around
-from seglog.storage.directory import (
-    ReadingRoot,
-    check_is_store,
-    demand_own_queues,
-    demand_own_tables,
-    demand_store,
-)
+from seglog.storage.directory import ReadingRoot, check_is_store, demand_own_parts, demand_store
 from seglog.storage.files import check_writable
 
 _log = logger(__name__)
@@ -105,8 +99,7 @@ def check_restore(
         return
     check_is_free(root)
     files = files_around(root)
-    demand_own_queues(files, root)
-    demand_own_tables(files, root)
+    demand_own_parts(files, root)
     check_swappable(files, root)
     check_sizes(files, root, sizes or Sizes())
 

@@ -50,7 +50,7 @@ from seglog.spark.making.made_tree import sync_tree
 from seglog.spark.making.queues import write_queue
 from seglog.spark.task_errors import job_errors
 from seglog.storage.audit import conclude_log, plan_audit, report_on
-from seglog.storage.directory import demand_own_queues, demand_own_tables, demand_store, no_store
+from seglog.storage.directory import demand_own_parts, demand_store, no_store
 from seglog.storage.files import SwappingFiles, check_writable, explained
 from seglog.storage.format.names import INDEX, segment_file_name
 from seglog.storage.format.queue import COMPACTION, POSITION_FILE, encode_positions
@@ -126,8 +126,7 @@ class Compaction:
         if apply and not files.exists(root) and read_manifest(files, root) is not None:
             return
         demand_store(files, root)
-        demand_own_queues(files, root)
-        demand_own_tables(files, root)
+        demand_own_parts(files, root)
         check_swappable(files, root)
 
     @job_errors()
@@ -192,8 +191,7 @@ class Compaction:
 
     def _plan(self, spark: SparkSession | None, staged: Path | None) -> CompactionPlan:
         files, root = self._files, self.root.resolve()
-        demand_own_queues(files, root)
-        demand_own_tables(files, root)
+        demand_own_parts(files, root)
         listed = plan_audit(root, files, split_bytes=DEFAULT_SPLIT_BYTES)
         segment = listed.geometry.segment_size_bytes
         split_bytes = self.split_bytes or min(DEFAULT_SPLIT_BYTES, max(1024, segment // _PARTS_OF_A_SEGMENT))

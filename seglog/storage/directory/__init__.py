@@ -1,4 +1,4 @@
-"""The files of a store as its folders show them, and what each says of itself before records are read.
+"""The files of a store as its folders show them, and what each one states before records are read.
 
 Holds geometry (the lengths of files) and what it is inferred from, the files of log, queues and index, files
 under wrong names, and the signs of a log that is gone as a whole.
@@ -74,6 +74,7 @@ from seglog.storage.directory.rocksdb_parts import SEPARATE_QUEUES as SEPARATE_Q
 from seglog.storage.directory.rocksdb_parts import RocksKind as RocksKind
 from seglog.storage.directory.rocksdb_parts import RocksPart as RocksPart
 from seglog.storage.directory.rocksdb_parts import RocksTable as RocksTable
+from seglog.storage.directory.rocksdb_parts import demand_own_parts as demand_own_parts
 from seglog.storage.directory.rocksdb_parts import demand_own_queues as demand_own_queues
 from seglog.storage.directory.rocksdb_parts import demand_own_tables as demand_own_tables
 from seglog.storage.directory.rocksdb_parts import find_rocksdb as find_rocksdb

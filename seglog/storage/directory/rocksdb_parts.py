@@ -206,6 +206,16 @@ def demand_own_tables(files: Files, root: Path) -> None:
         )
 
 
+def demand_own_parts(files: Files, root: Path) -> None:
+    """Refuses a store that has queues or tables in RocksDB, for a job that writes both.
+
+    Raises:
+        UnsupportedStoreError: It has.
+    """
+    demand_own_queues(files, root)
+    demand_own_tables(files, root)
+
+
 def _has_queue_files(files: Files, root: Path) -> bool:
     return any(queue.sizes for queue in list_queues(files, root))
 

@@ -2,7 +2,7 @@
 
 A file of another store that is copied over one of this log takes its messages away without a hole. The units
 of the queues are still there. A unit that leads to no record is not enough evidence: a unit may be damaged, a
-queue may be of another store, and RocketMQ leaves old units behind the end of a queue when it cuts a log
+queue may be of another store, and RocketMQ leaves old units after the end of a queue when it cuts a log
 after a crash. In all three cases the log around the place has records that other units know. The records of a
 file of another store are known to no unit. So the rules are:
 

@@ -19,9 +19,8 @@ from seglog.storage.findings.findings import Finding
 from seglog.storage.format.record.record import Damage
 from seglog.storage.format.record.tombstone import LostRecord
 from seglog.storage.overlay.batch_overlay import batch_behind_findings
-from seglog.storage.overlay.lost_messages import LostMessages, lost_in_holes
+from seglog.storage.overlay.lost_messages import LostMessages, lost_in_holes, open_holes
 from seglog.storage.overlay.lost_tail import TailFacts, find_lost_tail, lost_findings, take_up
-from seglog.storage.overlay.open_holes import open_holes
 from seglog.storage.overlay.queue_overlay import behind_findings
 from seglog.storage.scan.derived_findings import LogTail, checkpoint_findings, config_findings
 from seglog.storage.scan.file_findings import (
@@ -158,7 +157,7 @@ def _open_holes(store: ListedStore, log: WalkedLog, queues: Overlays, files: Fil
 def _take_up_lost(
     store: ListedStore, log: WalkedLog, queues: Overlays, replaced: ReplacedLog, files: Files
 ) -> list[LostRecord]:
-    """Adds the lost records behind the end of the log to their queues; returns them.
+    """Adds the lost records after the end of the log to their queues; returns them.
 
     The records that close queues which end in a replaced file come behind these.
     """

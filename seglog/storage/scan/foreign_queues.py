@@ -1,6 +1,6 @@
 """Queues of another store, and what but queue units shows that a log was longer than it is.
 
-Units that lead behind the end of a log are believed as a trace of a lost end
+Units that lead past the end of a log are believed as a trace of a lost end
 (:mod:`seglog.storage.overlay.lost_tail`). So are those of a queue folder that was copied from another
 store, unless something distinguishes the two.
 """

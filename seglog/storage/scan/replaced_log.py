@@ -57,7 +57,7 @@ class ReplacedLog:
             start no record begins now, if there is such a place: a record there shows that the file is back.
         foreign: Queues of another store: most of their units that lead into the log, but not into such a
             file, lead to no record of the queue.
-        closing: Records behind the end of the log, one for each queue whose last messages were in such a
+        closing: Records after the end of the log, one for each queue whose last messages were in such a
             file: their tombstones keep the queue offsets from being given again.
     """
 

@@ -127,7 +127,7 @@ def leave_front(found: Survey, start: int) -> None:
 def _leave_all(found: Survey) -> None:
     """Removes what a survey concluded from a log of which no file exists any more.
 
-    A fast writer may remove all files that a look has listed. A unit behind the end that was read leads to a
+    A fast writer may remove all files that a look has listed. A unit past the end that was read leads to a
     record that was written later, and may be removed already: it proves no loss.
     """
     found.lost_tail = []

@@ -19,8 +19,8 @@ from tests.support.material.stores import new_clock
 
 OWN, MESSAGES = "basic", 200
 LONGER = {
-    "a known queue that goes on": ("roll", "consumequeue/TopicA/0"),
-    "the last queue that goes on": ("roll", "consumequeue/order_events/3"),
+    "a known queue that continues": ("roll", "consumequeue/TopicA/0"),
+    "the last queue that continues": ("roll", "consumequeue/order_events/3"),
     "a topic whose units lead into the log": ("outerbatch", "consumequeue/BatchTopic/1"),
     "a queue with longer files": ("broker-store", "consumequeue/rmq_sys_wheel_timer/0"),
     "a batch queue": ("innerbatch", "batchconsumequeue/BCQTopic/0"),
