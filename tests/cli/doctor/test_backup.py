@@ -70,6 +70,7 @@ def test_commits_after_a_backup_do_not_reach_it(seglog: Seglog, tmp_path):
     """A broker keeps the file of its history open, and writes to it."""
     history = tmp_path / "b" / OFFSET_HISTORY / f"{0:020d}"
     with Broker.open(tmp_path / "s", small=True, durability=Durability.SYNC) as broker:
+        broker.store.put_batch("T", [b"1", b"2"], queue_id=0)
         broker.offsets.commit("g", "T", 0, 1)
         broker.settle().wait()
         assert seglog("backup", broker.path, tmp_path / "b").exit_code == 0
