@@ -176,7 +176,9 @@ class MemberParts(NamesElsewhere, ABC):
         except SeglogError:
             steps.close()  # it was never begun; this avoids the warning
             raise
-        outcome = await self._wait(self._home, start(self._home, outcome_of(steps), name))
+        may_run_now = self._client.link.is_in_process
+        asked = start(self._home, outcome_of(steps), name, may_run_now=may_run_now)
+        outcome = await self._wait(self._home, asked)
         if isinstance(outcome, SeglogError):
             raise outcome
         return outcome

@@ -41,6 +41,11 @@ class LinkOver:
         return self._link.is_over
 
     @property
+    def is_in_process(self) -> bool:
+        """As the other one."""
+        return self._link.is_in_process
+
+    @property
     def closed(self) -> Deferred[None]:
         """That of the other one."""
         return self._link.closed

@@ -179,7 +179,7 @@ def late(make: Callable[[], Steps[R]]) -> LateSteps[R]:
     return (yield from make().__await__())
 
 
-def start(home: Home, steps: Steps[R] | LateSteps[R], name: str) -> Flow[R]:
+def start(home: Home, steps: Steps[R] | LateSteps[R], name: str, *, may_run_now: bool = False) -> Flow[R]:
     """Starts a coroutine on its home; any thread may call it. An error that it ends with is logged.
 
     If the home is over it fails at once, with a ``ClientClosedError``.
@@ -188,11 +188,14 @@ def start(home: Home, steps: Steps[R] | LateSteps[R], name: str) -> Flow[R]:
         home: Runs it; its first step is taken there, soon.
         steps: The coroutine, or :func:`late`.
         name: Its task, for the log.
+        may_run_now: Whether the calling thread may take the first step itself: to wake the home, and to be
+            woken by it, takes longer than most steps. The step must not use an event loop.
     """
     flow = Flow(home, steps, name)
     why_over = home.why_over
     if why_over is None:
-        home.post(flow.step)
+        if not (may_run_now and home.run_now(flow.step)):
+            home.post(flow.step)
     else:
         steps.close()
         flow.fail(ClientClosedError(f"{name} has not begun: {why_over}"))

@@ -46,5 +46,12 @@ class Home(Protocol):
         is dropped.
         """
 
+    def run_now(self, task: Callable[[], object]) -> bool:
+        """Runs a task in the calling thread, as the home, if that is possible; returns whether it did.
+
+        The task must not use the event loop of the home, which belongs to its thread. It is not run if tasks
+        that were posted before wait. An exception of the task is raised here.
+        """
+
     def is_here(self) -> bool:
         """Returns whether the home runs the caller, which could then never wait for it."""

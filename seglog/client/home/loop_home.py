@@ -60,6 +60,10 @@ class LoopHome:
         if self.why_over is None:
             self._inbox.post(task)
 
+    def run_now(self, task: Callable[[], object]) -> bool:
+        """Returns False: only the thread of the loop is this home."""
+        return False
+
     def close_sockets(self) -> None:
         """Closes the sockets of a loop that was closed and can no longer close them.
 

@@ -48,6 +48,10 @@ class Link(Protocol):
         """Whether it was closed, or its other end can never come back."""
 
     @property
+    def is_in_process(self) -> bool:
+        """Whether it needs no connection: the calling thread brings requests to the broker."""
+
+    @property
     def closed(self) -> Deferred[None]:
         """Resolved when it was closed and its connections have ended."""
 

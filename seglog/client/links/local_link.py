@@ -92,6 +92,11 @@ class LocalLink:
         return self._broker.is_closed
 
     @property
+    def is_in_process(self) -> bool:
+        """It is."""
+        return True
+
+    @property
     def timers(self) -> Timers:
         """The timers of the broker's clients, on that clock."""
         return self._broker.timers

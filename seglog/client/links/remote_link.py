@@ -111,6 +111,11 @@ class RemoteLink:
         """Whether it was closed, or its home is over."""
         return self._why_closed() is not None
 
+    @property
+    def is_in_process(self) -> bool:
+        """It is not."""
+        return False
+
     def serve(self, on_notice: OnNotice, on_request: OnRequest, on_event: OnEvent | None = None) -> None:
         """Passes notices and requests of brokers, and events of connections, to a client.
 

@@ -37,6 +37,11 @@ class Inbox:
         if not is_woken:
             self._wake(self._run)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no task waits that was posted."""
+        return not self._tasks
+
     def _run(self) -> None:
         with self._lock:
             tasks = self._tasks[:AT_ONCE]
