@@ -18,9 +18,20 @@ def count_text(count: int, noun: str = "", plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def messages_text(count: int, lost: int, placeholders: int = 0) -> str:
-    """Returns ``391 messages, 9 lost``; ``400 messages`` if none is lost; adds the placeholders, if any."""
-    text = count_text(count, "message") + (f", {count_text(lost)} lost" if lost else "")
+def messages_text(count: int, lost: int, placeholders: int = 0, *, may_be_more: bool = False) -> str:
+    """Returns ``391 messages, 9 lost``; ``400 messages`` if none is lost; adds the placeholders, if any.
+
+    Args:
+        count: Number of messages.
+        lost: Number of messages that are known to be lost.
+        placeholders: Number of placeholders of a compaction.
+        may_be_more: Whether more messages may be lost.
+    """
+    text = count_text(count, "message")
+    if lost:
+        text += f", {'at least ' if may_be_more else ''}{count_text(lost)} lost"
+    elif may_be_more:
+        text += ", and it is not known how many are lost"
     return text + (f", {count_text(placeholders, 'placeholder')} of a compaction" if placeholders else "")
 
 

@@ -190,6 +190,7 @@ def test_stores_that_cannot_be_read_are_rows_beside_the_others(spark: SparkSessi
     assert unread[0].error.exit_code == 13
     rows = {row["store"]: row for row in stores_frame([report], unread, spark).collect()}
     assert (rows[str(whole)]["clean"], rows[str(whole)]["error"]) == (False, None)
+    assert (rows[str(whole)]["mayBeMore"], rows[str(gone)]["mayBeMore"]) == (False, None)
     assert (rows[str(gone)]["clean"], rows[str(gone)]["exitCode"]) == (None, 13)
     assert "no store" in rows[str(gone)]["error"]
     found = reconcile_all(spark, [whole, *odd], unread=[], messages=True)

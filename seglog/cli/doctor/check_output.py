@@ -58,7 +58,7 @@ def _verdict_fields(report: CheckReport, verdict: Triage) -> dict[str, object]:
         "recoveryReads": _walk_fields(verdict.start.walk),
         "lostForGood": verdict.lost,
         "lostByTopic": dict(verdict.lost_of),
-        "mayBeMore": verdict.is_at_least or bool(verdict.unread),
+        "mayBeMore": verdict.may_be_more,
         "repairSaves": verdict.saved,
         "rocketmqMakesAnew": verdict.made_anew,
         "doNot": verdict.do_not,
@@ -163,7 +163,9 @@ def _crc_text(report: CheckReport) -> str:
 def _queues_text(report: CheckReport) -> str:
     topics = len({queue.topic for queue in report.queues})
     counts = report.messages
-    messages = render.messages_text(counts.messages, counts.lost, counts.placeholders)
+    messages = render.messages_text(
+        counts.messages, counts.lost, counts.placeholders, may_be_more=verdict_on(report).may_be_more
+    )
     groups = len({lag.group for lag in report.lags})
     return (
         f"{render.count_text(len(report.queues))} of {render.count_text(topics, 'topic')},"

@@ -16,7 +16,7 @@ import click
 
 from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
-from seglog.doctor.check import VerifyReport, verify_store
+from seglog.doctor.check import CheckReport, VerifyReport, verdict_facts, verdict_on, verify_store
 from seglog.storage.directory import NOTHING_KNOWN, FileSizes
 from seglog.storage.findings import ending_of, findings_fields
 from seglog.storage.seals import Concerned
@@ -77,6 +77,7 @@ def _fields(report: VerifyReport) -> dict[str, object]:
         "bareRecords": report.bare_records,
         "bytes": report.read_bytes,
         "elapsedMs": round(report.elapsed_ms, 3),
+        **_loss_fields(report.checked),
         "findings": [*findings_fields(report.findings)],
         "concerned": [
             {
@@ -93,6 +94,14 @@ def _fields(report: VerifyReport) -> dict[str, object]:
     }
 
 
+def _loss_fields(checked: CheckReport | None) -> dict[str, object]:
+    """Returns what is lost, which only a check of the whole store says."""
+    if checked is None:
+        return {"lostForGood": None, "mayBeMore": None}
+    verdict = verdict_on(checked)
+    return {"lostForGood": verdict.lost, "mayBeMore": verdict.may_be_more}
+
+
 def _show(report: VerifyReport, path: Path) -> None:
     ways = {"by seal": report.by_seal, "by records": report.by_records, "sealed now": report.sealed}
     segments = ", ".join(f"{render.count_text(len(firsts))} {way}" for way, firsts in ways.items() if firsts)
@@ -103,6 +112,7 @@ def _show(report: VerifyReport, path: Path) -> None:
             "segments": segments or "none",
             "records": render.count_text(report.records),
             "result": _result(report),
+            **({} if report.checked is None else {"lost": verdict_facts(report.checked, path)["lost"]}),
         }
     )
     if report.findings:

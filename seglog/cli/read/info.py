@@ -39,7 +39,7 @@ from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
 from seglog.storage.format.names import CONFIG
 from seglog.storage.format.record import CRC32, decode_message
 from seglog.storage.overlay import BatchQueueState, QueueState, is_message
-from seglog.storage.scan import MessageCounts
+from seglog.storage.scan import MessageCounts, doubt_of
 from seglog.storage.survey import Survey, count_placeholders
 
 _MAX_QUEUES_SHOWN: Final = 200
@@ -83,6 +83,11 @@ class Facts:
     def counts(self) -> MessageCounts:
         """Number of messages in its queues, of lost messages, and of placeholders."""
         return replace(self.found.counts, placeholders=self.placeholders.total())
+
+    @property
+    def may_be_more(self) -> bool:
+        """Whether more messages may be lost than are counted."""
+        return bool(doubt_of(self.found.findings) or self.counts.earlier)
 
     @property
     def queues(self) -> list[QueueState | BatchQueueState]:
@@ -249,6 +254,7 @@ def _fields(facts: Facts) -> dict[str, object]:
         "records": len(found.rows),
         "messages": counts.messages,
         "lostMessages": counts.lost,
+        "mayBeMore": facts.may_be_more,
         "placeholders": counts.placeholders,
         "diskBytes": facts.disk_bytes,
         "fileBytes": facts.file_bytes,
@@ -276,6 +282,13 @@ def _fields(facts: Facts) -> dict[str, object]:
     }
 
 
+def _messages_text(facts: Facts) -> str:
+    counts = facts.counts
+    return render.messages_text(
+        counts.messages, counts.lost, counts.placeholders, may_be_more=facts.may_be_more
+    )
+
+
 def _show(facts: Facts) -> None:
     found = facts.found
     geometry = found.geometry
@@ -292,7 +305,7 @@ def _show(facts: Facts) -> None:
             f" of {render.size_text(geometry.segment_size_bytes)}",
             "records": render.count_text(len(found.rows)),
             "queues": f"{render.count_text(len(facts.queues))} of {render.count_text(topics, 'topic')},"
-            f" {render.messages_text(counts.messages, counts.lost, counts.placeholders)}",
+            f" {_messages_text(facts)}",
             "disk": f"{render.size_text(facts.disk_bytes)} for files of {render.size_text(facts.file_bytes)}",
             "recovery": _recovery_text(facts),
         }

@@ -69,6 +69,11 @@ class Triage:
         """Whether more messages may be lost than are counted, by damage of now or of earlier times."""
         return bool(self.doubt or self.earlier)
 
+    @property
+    def may_be_more(self) -> bool:
+        """Whether more messages may be lost than are counted, in queues that cannot be read too."""
+        return self.is_at_least or bool(self.unread)
+
 
 def verdict_on(report: CheckReport) -> Triage:
     """Returns the verdict on a store that was checked."""

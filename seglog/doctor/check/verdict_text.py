@@ -71,7 +71,7 @@ def _lost_text(report: CheckReport, verdict: Triage) -> str:
         # What was before it may have left with retention or been lost: no file says which.
         start = report.min_phy_offset
         return f"no message{f' from {start:,} on, where the log begins' if start > 0 else ''}{unread}"
-    least = "at least " if verdict.is_at_least or unread else ""
+    least = "at least " if verdict.may_be_more else ""
     topics = [f"{topic} {count:,}" for topic, count in verdict.lost_of[:_MAX_TOPICS]]
     more = len(verdict.lost_of) - len(topics)
     text = f"{least}{count_text(verdict.lost, 'message')} for good: {', '.join(topics)}"

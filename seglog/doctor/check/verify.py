@@ -87,6 +87,8 @@ class VerifyReport:
         findings: Everything that is wrong.
         concerned: Messages in damaged places of sealed segments that can still be identified.
         elapsed_ms: Duration of the verification.
+        checked: The check of the whole store, which says what is lost; None if nothing differs that this run
+            looked at.
     """
 
     segment_size_bytes: int
@@ -99,6 +101,7 @@ class VerifyReport:
     findings: tuple[Finding, ...]
     concerned: tuple[Concerned, ...]
     elapsed_ms: float
+    checked: CheckReport | None = None
 
     @override
     def __repr__(self) -> str:
@@ -217,10 +220,12 @@ class _Verification:
             self._reader.close()
         if isinstance(self._given_files, ReadingRoot):
             self._findings += self._given_files.findings
+        checked = None
         if not self._is_as_written or any(
             _is_of_log(finding) and finding.code not in _OF_SOUND for finding in self._findings
         ):
-            self._findings = self._concluded(conclude().findings)
+            checked = conclude()
+            self._findings = self._concluded(checked.findings)
         return VerifyReport(
             self._segment,
             tuple(by_seal),
@@ -232,6 +237,7 @@ class _Verification:
             tuple(self._findings),
             tuple(self._concerned),
             self._clock.monotonic_ms() - begun_ms,
+            checked,
         )
 
     def _concluded(self, checked: Sequence[Finding]) -> list[Finding]:

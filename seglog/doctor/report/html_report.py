@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from seglog.doctor.check.check_report import CheckReport
+from seglog.doctor.check.triage import verdict_on
 from seglog.doctor.check.verdict_text import verdict_facts
 from seglog.doctor.report.html_drawings import segment_map, timeline
 from seglog.doctor.report.html_text import bar, facts, section, table, text
@@ -123,7 +124,9 @@ def _facts(report: CheckReport) -> list[tuple[str, str]]:
         "open": "open for writing by a process",
     }
     counts = report.messages
-    messages = messages_text(counts.messages, counts.lost, counts.placeholders)
+    messages = messages_text(
+        counts.messages, counts.lost, counts.placeholders, may_be_more=verdict_on(report).may_be_more
+    )
     topics = len({queue.topic for queue in report.queues})
     start = max(0, report.min_phy_offset)
     if not report.records:

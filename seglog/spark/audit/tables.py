@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from seglog.doctor.check import CheckReport
+from seglog.doctor.check import CheckReport, verdict_on
 from seglog.spark.audit.unread import ERROR_COLUMNS, UnreadStore
 from seglog.storage.audit import AuditQueue
 from seglog.storage.findings import findings_fields
@@ -24,7 +24,8 @@ QUEUE_COLUMNS: Final = (
     " records long, bytes long, gaps long, backwards long, firstStoreTimestamp long, lastStoreTimestamp long"
 )
 STORE_COLUMNS: Final = (
-    f"store string, clean boolean, messages long, lostMessages long, findings long, {ERROR_COLUMNS}"
+    f"store string, clean boolean, messages long, lostMessages long, mayBeMore boolean, findings long,"
+    f" {ERROR_COLUMNS}"
 )
 
 
@@ -38,6 +39,7 @@ def stores_frame(
             report.is_clean,
             report.messages.messages,
             report.messages.lost,
+            verdict_on(report).may_be_more,
             len(report.findings),
             *(None, None, None),
         )
@@ -45,7 +47,7 @@ def stores_frame(
     ]
     for one in unread:
         store, *error = one.fields().values()
-        rows.append((store, *(None, None, None, None), *error))
+        rows.append((store, *(None, None, None, None, None), *error))
     return spark.createDataFrame(rows, STORE_COLUMNS)
 
 

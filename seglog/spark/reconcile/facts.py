@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.doctor.check import CheckReport, ending_of_check
+from seglog.doctor.check import CheckReport, ending_of_check, verdict_on
 from seglog.doctor.message import TIMER_FILE
 from seglog.doctor.parts import HalfQueue, half_queues
 from seglog.doctor.tables import OFFSETS_FILE, ConfigTables, load_tables
@@ -76,8 +76,10 @@ def _unseen(report: CheckReport, tables: ConfigTables) -> Iterator[str]:
     for finding in report.findings:
         if finding.code in _OFFSETS_UNKNOWN and Path(finding.file).name == OFFSETS_FILE:
             yield f"the offsets of groups; {finding.meaning}: {place_text(finding)}"
-    if ending_of_check(report) is Ending.LOSS:
-        typed = typed_path(report.store)
+    typed = typed_path(report.store)
+    if verdict_on(report).may_be_more:
+        yield f"messages that the store has lost, whose number is not known: `seglog check {typed}` says why"
+    elif ending_of_check(report) is Ending.LOSS:
         yield f"messages that the store has lost: `seglog spark audit {typed}` names them"
 
 

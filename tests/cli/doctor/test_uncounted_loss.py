@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from seglog.doctor.check import check_store
 from seglog.errors import Ending
+from seglog.spark.reconcile.facts import load_facts
 from seglog.storage.files import RealFiles
 from seglog.storage.scan import load_holes
 from seglog.storage.store import MessageStore
@@ -100,6 +102,40 @@ def test_at_least_so_many_lost_stays_at_least(seglog: Seglog, tmp_path, by):
     assert "lost      at least 24 messages for good: " in shown.stdout
     found = verdict(seglog, root)
     assert (found["lostForGood"], found["mayBeMore"]) == (24, True)
+
+
+@pytest.mark.parametrize(
+    ("make", "is_repaired"), [(without_queues, False), (without_queues, True), (without_one_topic, False)]
+)
+def test_every_face_says_that_more_may_be_lost_than_is_counted(seglog: Seglog, tmp_path, make, is_repaired):
+    root = make(tmp_path)
+    if is_repaired:
+        assert seglog("repair", root, "--apply", "--yes", *LENGTH).exit_code == Ending.CLEAN
+    found = verdict(seglog, root)
+    assert found["mayBeMore"] is True
+    facts = json.loads(seglog("info", "--json", root).stdout)
+    assert facts["mayBeMore"] is True
+    doubt = f"at least {facts['lostMessages']} lost" if facts["lostMessages"] else "it is not known how many"
+    assert doubt in seglog("info", root).stdout
+    assert doubt in seglog("check", root).stdout
+    if make is without_one_topic:  # else every byte of the log is as it was written
+        verified = json.loads(seglog("check", "--records-only", "--json", root).stdout)
+        assert (verified["lostForGood"], verified["mayBeMore"]) == (found["lostForGood"], True)
+        lost = next(line for line in seglog("check", root).stdout.splitlines() if line.startswith("lost"))
+        assert lost.split(None, 1) in [
+            line.split(None, 1) for line in seglog("verify", root).stdout.splitlines()
+        ]
+    report = check_store(root)
+    (unseen,) = load_facts(report).unseen
+    assert "whose number is not known" in unseen
+
+
+def test_of_a_log_as_it_was_written_no_face_says_that_more_may_be_lost(seglog: Seglog, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    verified = json.loads(seglog("verify", "--json", root).stdout)
+    assert (verified["lostForGood"], verified["mayBeMore"]) == (None, None)
+    assert json.loads(seglog("info", "--json", root).stdout)["mayBeMore"] is False
+    assert verdict(seglog, root)["mayBeMore"] is False
 
 
 @pytest.mark.parametrize("is_repaired", [False, True])
