@@ -3,7 +3,8 @@
 One flipped bit: the checksum of a body or of a record identifies it. In records without ``__CRC32#`` no
 checksum covers lengths, magic, physical offset and signs: there a queue unit must have the same place and
 size as the mended record. Without this condition swapped sectors could pass for records with one wrong bit in
-their physical offset.
+their physical offset. For a wrong bit in the length, the next record is as good a witness where the queue has
+no unit: it begins where the mended record ends.
 
 An overwritten head: magic, physical offset and length of a record are known from other places
 (:mod:`seglog.storage.format.record.self_evident_fields`). They are written again if a checksum of the record
@@ -85,17 +86,19 @@ class DamagedLog:
 def mends_of_records(found: DamagedLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of records in the holes of a log and at its torn end, in log order."""
     segment = found.segment_size_bytes
-    stretches = [(hole.phy_offset, hole.end) for hole in found.holes]
+    stretches = [(hole.phy_offset, hole.end, True) for hole in found.holes]
     if found.torn_at is not None:
-        stretches.append((found.torn_at, found.torn_at - found.torn_at % segment + segment))
+        stretches.append((found.torn_at, found.torn_at - found.torn_at % segment + segment, False))
     if not stretches:
         return
     with closing(LogReader(files, found.root, segment)) as reader:
-        for start, end in stretches:
-            yield from _of_stretch(found, reader, start, end)
+        for start, end, is_followed in stretches:
+            yield from _of_stretch(found, reader, start, end, is_followed=is_followed)
 
 
-def _of_stretch(found: DamagedLog, reader: LogReader, start: int, end: int) -> Iterator[Mend]:
+def _of_stretch(
+    found: DamagedLog, reader: LogReader, start: int, end: int, *, is_followed: bool
+) -> Iterator[Mend]:
     segment = found.segment_size_bytes
     units = _units_between(found, start, end)
     places = sorted(units)
@@ -107,6 +110,8 @@ def _of_stretch(found: DamagedLog, reader: LogReader, start: int, end: int) -> I
             window = window.ljust(min(room, _MAX_RECORD_BYTES), b"\0")
         unit = units.get(at)
         bit = _bit_of(found, window, at, None if unit is None else unit.size_bytes, room)
+        if bit is None and is_followed:
+            bit = _bit_of_length(found, window, at, end)
         whole = flipped(window, bit) if bit is not None else _restated(found, window, at, unit)
         row = examine(memoryview(window if whole is None else whole), 0, at, verify=False)
         if whole is not None and isinstance(row, RecordRow):
@@ -140,6 +145,21 @@ def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, r
     if not bits:
         bits = {bit for bit in structure_bits(window, at) if _has_unit(found, flipped(window, bit), at)}
     return next(iter(bits)) if len(bits) == 1 else None
+
+
+def _bit_of_length(found: DamagedLog, window: bytes, at: int, end: int) -> Bit | None:
+    """Returns the wrong bit of a length, if the record ends where the next one begins without it."""
+    if len(window) < MIN_RECORD_BYTES or end - at > len(window):
+        return None
+    difference = U32.unpack_from(window)[0] ^ (end - at)
+    if difference.bit_count() != 1:
+        return None
+    shift = difference.bit_length() - 1
+    bit = 3 - shift // 8, 1 << shift % 8
+    row = examine(memoryview(flipped(window, bit)), 0, at)
+    if isinstance(row, Damage) or not row.body_bytes or _has_other_unit(found, row):
+        return None
+    return bit
 
 
 def _restated(found: DamagedLog, window: bytes, at: int, unit: _Unit | None) -> bytes | None:
@@ -176,6 +196,16 @@ def _has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
         return False
     same = (batch.units["phy_offset"] == at) & (batch.units["size_bytes"] == row.size_bytes)
     return bool((same & (batch.units["base_queue_offset"] == row.queue_offset)).any())
+
+
+def _has_other_unit(found: DamagedLog, row: RecordRow) -> bool:
+    """Returns whether the queue that a record names has another unit for its queue offset."""
+    key = row.topic.decode("utf-8", "surrogateescape"), row.queue_id
+    state, batch = found.queues.get(key), found.batch_queues.get(key)
+    if state is not None and row.queue_offset >= state.first_slot:
+        slot = row.queue_offset - state.first_slot
+        return bool(is_message(state.units[slot : slot + 1]).any())
+    return batch is not None and bool((batch.units["base_queue_offset"] == row.queue_offset).any())
 
 
 def _units_between(found: DamagedLog, start: int, end: int) -> dict[int, _Unit]:

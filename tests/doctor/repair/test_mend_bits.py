@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from seglog.doctor.repair.repair import repair_store
+from seglog.storage.directory import FileSizes
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.names import segment_file_name
+from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES
 from seglog.storage.store import MessageStore
 from tests.support.damage.images import Image
 from tests.support.material.golden import file_digest
@@ -79,6 +83,62 @@ def test_bits_that_a_checksum_or_the_queue_tells_are_flipped_back_without_record
             plan, differing = after_flip(plain, folder, 20, position, 1 << bit)
             assert "bit" in {action.kind for action in plan.actions}, (position, bit)
             assert differing == [], (position, bit)
+
+
+def without_units(root: Path, is_all_gone: bool) -> None:
+    """Removes the queue, or only the unit of message 20."""
+    if is_all_gone:
+        shutil.rmtree(root / "consumequeue")
+        return
+    write_unit(root, 20, bytes(CQ_UNIT_BYTES))
+
+
+def write_unit(root: Path, slot: int, unit: bytes | None = None) -> bytes:
+    """Writes a unit of the queue, if one is given; returns the one that was there."""
+    folder, size = root / "consumequeue" / "T" / "0", SMALL["queue_file_size_bytes"]
+    start = slot * CQ_UNIT_BYTES
+    file = folder / segment_file_name(start - start % size)
+    units = bytearray(file.read_bytes())
+    place = slice(start % size, start % size + CQ_UNIT_BYTES)
+    before = bytes(units[place])
+    if unit is not None:
+        units[place] = unit
+        file.write_bytes(units)
+    return before
+
+
+@pytest.mark.parametrize("is_all_gone", [False, True])
+def test_a_bit_of_a_length_is_told_by_the_next_record_where_the_unit_is_gone(
+    plain, memory_path: Path, is_all_gone
+):
+    for bit in range(0, 32, scaled(3, 1)):
+        root = copy_store(plain.root, memory_path / f"store-{bit}")
+        Image(root, plain.starts, plain.sizes).flip(plain.starts[20] + bit // 8, 1 << bit % 8)
+        without_units(root, is_all_gone)
+        sizes = FileSizes(queue_file_bytes=SMALL["queue_file_size_bytes"])
+        plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True, sizes)
+        assert sum(action.kind == "bit" for action in plan.actions) == 1, bit
+        before, after = file_digest(plain.root), file_digest(root)
+        names = [name for name in before if name.startswith(("commitlog/", "consumequeue/"))]
+        assert [name for name in names if before[name] != after.get(name)] == [], bit
+
+
+def test_a_length_is_not_believed_where_the_body_is_damaged_or_the_unit_leads_elsewhere(
+    plain, memory_path: Path
+):
+    for way in ("body", "unit"):
+        root = copy_store(plain.root, memory_path / way)
+        image = Image(root, plain.starts, plain.sizes)
+        image.flip(plain.starts[20] + 2, 1)
+        if way == "body":
+            without_units(root, is_all_gone=False)
+            image.flip(plain.starts[20] + 100, 3)
+        else:
+            unit = write_unit(root, 20)
+            place, size = plain.starts[20] + 16, plain.sizes[20] - 16
+            write_unit(root, 20, place.to_bytes(8) + size.to_bytes(4) + unit[12:])
+        plan, _pack = repair_store(RealFiles(), root, new_clock(), lambda _plan: True)
+        assert not any(action.kind == "bit" for action in plan.actions), way
 
 
 def test_a_bit_in_the_last_record_is_no_torn_write(plain, memory_path: Path):
