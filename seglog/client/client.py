@@ -110,6 +110,11 @@ class Client(Closing):
         return self._link
 
     @property
+    def is_in_process(self) -> bool:
+        """Whether its broker is in this process, and so is ours: without an address and a name server."""
+        return not self._link.name_servers and self._link.lookup is None
+
+    @property
     def home(self) -> Home:
         """Where its state is changed."""
         return self._home

@@ -35,6 +35,9 @@ class Member(Protocol):
     def look_again(self) -> None:
         """Requests a rebalance: its group, or a route, has changed."""
 
+    def taken(self, queue: MessageQueue) -> None:
+        """Gives no more of a queue that another member has begun in; any thread may call it."""
+
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
         """Notes that brokers may have lost its offsets: a connection to them was lost or restored."""
 

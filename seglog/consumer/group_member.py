@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from seglog.client.client import Client
@@ -89,6 +90,7 @@ class GroupMember:
             offsets.saw,
         )
         self._held.on_given_back(self._sharing.soon)
+        self._held.commits.ask_for_others = self._sharing.others
         self._flows: list[Flow[None]] = []
         self._has_begun = False
         self._leaving: Flow[None] | None = None
@@ -164,6 +166,12 @@ class GroupMember:
     def look_again(self) -> None:
         """Requests a rebalance."""
         self._sharing.soon()
+
+    def taken(self, queue: MessageQueue) -> None:
+        """Gives no more of a queue that another member has begun in; any thread may call it."""
+        held = self._queues.get(queue)
+        if held is not None and self._offsets.owner is not None and held.take_away():
+            self._client.home.post(partial(self._held.lose, held))
 
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
         """Commits offsets again that brokers may have lost since they took them."""

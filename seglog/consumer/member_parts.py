@@ -443,7 +443,7 @@ def offsets_of(client: Client, settings: ConsumerSettings) -> OffsetStore:
     brokers = Brokers(client)
     first = FirstOffsets(brokers, settings.consume_from, timestamp_ms)
     if not settings.is_broadcasting:
-        return BrokerOffsetStore(brokers, settings.group, first, client.clock)
+        return BrokerOffsetStore(brokers, settings.group, first, client.clock, client.client_id)
     folder = (
         Path.home() / ".rocketmq_offsets" if settings.offset_folder is None else Path(settings.offset_folder)
     )
