@@ -445,6 +445,10 @@ class Broker(Closing):
         """Ends held pulls, saves the tables and closes the store; a second call does nothing.
 
         In a forked child it does nothing either: the broker is the parent's.
+
+        Raises:
+            SeglogError: A table cannot be saved, for lack of space say. The store is closed all the same, so
+                a second call returns; what was on the disk before counts when it is opened again.
         """
         with self._closing:
             if self._is_closed:

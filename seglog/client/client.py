@@ -369,6 +369,7 @@ class Client(Closing):
 
         Raises:
             TimeoutError: A listener ran for longer; the error names its messages.
+            SeglogError: The last offsets of a consumer cannot be written; all is closed.
             ConsumerError: A listener that it would wait for calls it, see ``Consumer.close``. Nothing is
                 closed.
             InvalidArgumentError: An event loop runs the caller. Nothing is closed.

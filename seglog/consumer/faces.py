@@ -53,6 +53,9 @@ class Face(MemberParts, Closing):
     def committed(self, queue: MessageQueue) -> int | None:
         """Returns the offset that the group has committed in a queue, None if there is none.
 
+        It is the one that the broker has in memory. After a ``commit()`` that raised because the disk is full
+        that is the offset of this commit, which a crash of the broker loses until a later commit is written.
+
         A RocketMQ broker before 5.0 answers 0 instead of none if the queue still has its first message in
         memory.
 

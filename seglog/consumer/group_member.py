@@ -59,6 +59,7 @@ class GroupMember:
 
     Attributes:
         loop_end: Warns if its event loop ends before it; None for a consumer with blocking calls.
+        unwritten: Why its last offsets could not be written when it left; None if they are, or it is there.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class GroupMember:
         service: Serving,
     ) -> None:
         self.loop_end: LoopEnd | None = None
+        self.unwritten: SeglogError | None = None
         self._client = client
         self._settings = settings
         self._offsets = offsets
@@ -402,8 +404,11 @@ class GroupMember:
             until_ms = self._client.clock.monotonic_ms() + BROKER_LIVE_MS
             await self._locks.unlock(self._sharing.left_locks, until_ms)
             self._locks.say_kept()
-        await self._held.commits.commit_parted()
-        await self._held.commits.persist()
+        await self._held.commits.commit_parted(is_last=True)
+        if self._held.is_cut_short:  # its close has ended, and can raise nothing
+            await self._held.commits.persist()
+        else:
+            self.unwritten = await self._held.commits.why_unwritten()
         await self._client.remove_member(self)
         self._client.release(self)
 

@@ -19,7 +19,7 @@ from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.queues.parted import PartedQueues
 from seglog.consumer.shares.words import in_words
-from seglog.errors import CommitError, FencedError, RemoteProtocolError, SeglogError, Uncommitted
+from seglog.errors import ClosedError, CommitError, FencedError, RemoteProtocolError, SeglogError, Uncommitted
 from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.later import Deferred
@@ -94,14 +94,19 @@ class Commits:
         self._parted.forget()
         await self.persist()
 
-    async def commit_parted(self) -> None:
-        """Commits queues that the application has given up, before it may take them again."""
+    async def commit_parted(self, *, is_last: bool = False) -> None:
+        """Commits queues that the application has given up, before it may take them again.
+
+        Args:
+            is_last: Whether the caller then makes the offsets survive the client.
+        """
         parted = list(self._parted)
         for held in parted:
             await self.commit(held)
         if parted:
             self._parted.forget()
-            await self.persist()
+            if not is_last:
+                await self.persist()
 
     async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> Deferred[None]:
         """Commits all queues for a call of the application; a refusal of one broker does not stop the others.
@@ -225,12 +230,24 @@ class Commits:
         _log.log(level, "%s is not committed at %d: %s", queue, queue_offset, error)
 
     async def persist(self) -> None:
-        """Makes committed offsets survive the client."""
-        try:
-            await until(self._offsets.persist())
-        except SeglogError as error:
+        """Makes committed offsets survive the client; a failure is logged."""
+        error = await self.why_unwritten()
+        if error is not None:
             level = self._client.troubles.level(f"offsets of {self._group}", error)
             _log.log(level, "the offsets of group %s are not written: %s", self._group, error)
+
+    async def why_unwritten(self) -> SeglogError | None:
+        """Makes committed offsets survive the client; returns why they cannot be written, None if they are.
+
+        A broker in this process that is closed has said itself what it could not save.
+        """
+        try:
+            await until(self._offsets.persist())
+        except ClosedError:
+            return None
+        except SeglogError as error:
+            return error
+        return None
 
 
 def _gone(queue: MessageQueue) -> RemoteProtocolError:
