@@ -93,11 +93,14 @@ def test_a_close_raises_what_the_disk_refuses_and_has_left_the_group(
 
 
 def test_a_block_that_ends_raises_it_too_and_an_error_of_the_block_is_kept(broker: Broker, disk: FullDisk):
-    consumer = LitePullConsumer(broker, "g", "T", consume_from=ConsumeFrom.FIRST)
-    with pytest.raises(FullError) as error, consumer:
-        consumed(LitePullConsumer, consumer)
-        disk.fill()
-        raise ValueError("of the application")
+    def block() -> None:
+        with LitePullConsumer(broker, "g", "T", consume_from=ConsumeFrom.FIRST) as consumer:
+            consumed(LitePullConsumer, consumer)
+            disk.fill()
+            raise ValueError("of the application")
+
+    with pytest.raises(FullError) as error:
+        block()
     assert isinstance(error.value.__context__, ValueError)
 
 
