@@ -11,10 +11,11 @@ from typing_extensions import override
 from seglog.client.home import run_at_once
 from seglog.closing import AsyncClosing, Closing
 from seglog.consumer.member_parts import MemberParts
+from seglog.other_names import LoopFace, PlainFace
 from seglog.remoting.message_queue import MessageQueue
 
 
-class Face(MemberParts, Closing):
+class Face(MemberParts, Closing, PlainFace):
     """A consumer whose calls return when they are done."""
 
     _is_awaited: ClassVar[bool] = False
@@ -88,7 +89,7 @@ class Face(MemberParts, Closing):
         super().__exit__(kind, error, trace)
 
 
-class AsyncFace(MemberParts, AsyncClosing):
+class AsyncFace(MemberParts, AsyncClosing, LoopFace):
     """A consumer whose calls are awaited."""
 
     _is_awaited: ClassVar[bool] = True
