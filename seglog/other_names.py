@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, ParamSpec, TypeVar, cast
 
+from typing_extensions import override
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -215,6 +217,7 @@ class NamesElsewhere:
     _settings_elsewhere: ClassVar[Mapping[str, str]] = {}
     _arguments_elsewhere: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
+    @override
     def __init_subclass__(cls) -> None:
         """Has calls answer arguments that others have with those here."""
         super().__init_subclass__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+from typing import Any
 
 import pytest
 
@@ -151,12 +152,12 @@ def test_an_argument_that_no_other_has_and_an_error_of_the_call_itself_are_as_th
     with pytest.raises(TypeError, match=r"send\(\) got an unexpected keyword argument 'nothing'$"):
         producer.send("T", b"x", nothing=1)
 
-    def keys():
-        raise TypeError("an unexpected keyword argument 'key'")
-        yield
+    class Keys(list):
+        def __iter__(self):
+            raise TypeError("an unexpected keyword argument 'key'")
 
     with pytest.raises(TypeError) as refused:
-        producer.send("T", b"x", keys=keys())
+        producer.send("T", b"x", keys=Keys(["a"]))
     assert "here:" not in str(refused.value)
 
 
@@ -202,8 +203,9 @@ def test_a_setting_of_another_producer_is_answered_too(kind, name):
 
 @pytest.mark.parametrize("name", OF_OPENINGS)
 def test_so_is_one_of_another_broker(tmp_path, name):
+    settings: Any = {name: 1}
     with pytest.raises(TypeError) as refused:
-        Broker.open(tmp_path / "s", **{name: 1})
+        Broker.open(tmp_path / "s", **settings)
     assert str(refused.value).endswith(f"'{name}'; here: {OF_OPENINGS[name]}")
 
 
@@ -237,7 +239,8 @@ def test_a_statement_of_the_other_face_is_answered_with_both_ways(real_broker, k
 
 def test_so_is_a_loop(real_broker):
     async def scene() -> None:
-        async with AsyncLitePullConsumer(real_broker, "g", "T") as awaited:
+        async with AsyncLitePullConsumer(real_broker, "g", "T") as consumer:
+            awaited: Any = consumer
             with pytest.raises(TypeError, match="not for for; here: async for"):
                 for _message in awaited:
                     pass

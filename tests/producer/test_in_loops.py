@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seglog import Broker, Message, Producer, PushConsumer, make_client
+from seglog import Broker, ConsumeFrom, Message, Producer, PushConsumer, make_client
 from seglog.errors import InvalidArgumentError
 from seglog.testing import VirtualBroker
 from tests.support.listening import BrokerServer
@@ -56,7 +56,7 @@ def test_so_does_a_block_in_an_async_listener_which_its_own_home_runs(tmp_path: 
 
         with Producer(broker) as first:
             first.send("T", b"x")
-        with PushConsumer(broker, "g", "T", forward, consume_from="FIRST") as consumer:
+        with PushConsumer(broker, "g", "T", forward, consume_from=ConsumeFrom.FIRST) as consumer:
             consumer.start()
             wait_until(lambda: ended or consumer.counts.failed, "the listener has run")
         assert ended == ["sent"]
@@ -74,7 +74,7 @@ def test_so_does_a_block_in_a_listener_on_virtual_time(tmp_path: Path):
             seen.append(message.body)
 
         broker.producer().send("T", b"x")
-        with PushConsumer(broker, "g", "T", forward, consume_from="FIRST") as consumer:
+        with PushConsumer(broker, "g", "T", forward, consume_from=ConsumeFrom.FIRST) as consumer:
             consumer.start()
             broker.advance("1s")
         assert seen == [b"x"]

@@ -45,7 +45,7 @@ from tests.support.machine.patience import wait_until
 POLLED = pytest.mark.parametrize("kind", [LitePullConsumer, AsyncLitePullConsumer])
 PUSHED = pytest.mark.parametrize("kind", [PushConsumer, AsyncPushConsumer])
 QUEUES = 2
-FIRST = {"consume_from": ConsumeFrom.FIRST}
+FIRST: Any = {"consume_from": ConsumeFrom.FIRST}
 
 
 class OfRocketMQ(LocalLink):
@@ -61,7 +61,7 @@ class OfRocketMQ(LocalLink):
             if not isinstance(request.header, QueueTakenHeader):
                 notify(request)
 
-        self._channel.notify = notify_as_theirs  # type: ignore[method-assign]
+        self._channel.notify = notify_as_theirs
 
     @override
     def ask(
