@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from seglog import (
     AsyncLitePullConsumer,
@@ -152,8 +154,9 @@ def test_an_argument_that_no_other_has_and_an_error_of_the_call_itself_are_as_th
     with pytest.raises(TypeError, match=r"send\(\) got an unexpected keyword argument 'nothing'$"):
         producer.send("T", b"x", nothing=1)
 
-    class Keys(list):
-        def __iter__(self):
+    class Keys(list[str]):
+        @override
+        def __iter__(self) -> Iterator[str]:
             raise TypeError("an unexpected keyword argument 'key'")
 
     with pytest.raises(TypeError) as refused:

@@ -56,6 +56,7 @@ class Consumer(ConsumerParts[M], Face):
             ClientClosedError: Its client was closed, before or meanwhile.
             TimeoutError: It took longer; the error names what it waits for.
             CommitError: A broker did not take the offsets at the end, as for :meth:`commit`.
+            FencedError: Another member has begun in a queue meanwhile, likewise.
             As :meth:`start`, if it was not started before.
         """
         return run_at_once(self._consume_until_idle(timeout_s))

@@ -45,7 +45,14 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
     """
     header = call.header
     member = state.clients.member(header.consumer_group, call.peer)
-    if member is not None and header.set_zero_if_not_found and header.topic in member.choices:
+    topic = None if member is None else state.topics.get(header.topic)
+    if (
+        member is not None
+        and topic is not None
+        and header.set_zero_if_not_found
+        and header.topic in member.choices
+        and 0 <= header.queue_id < topic.read_queue_nums
+    ):
         before = state.offsets.take(header.consumer_group, header.topic, header.queue_id, member.client_id)
         if before is not None:
             taken = MessageQueue(header.topic, state.config.broker_name, header.queue_id)

@@ -88,7 +88,11 @@ class Commits:
             next_ms += self._interval_ms
 
     async def commit_all(self) -> None:
-        """Commits all queues; a queue whose broker refuses is tried again with the next commit."""
+        """Commits all queues; a queue whose broker refuses is tried again with the next commit.
+
+        Queues that were lost before it are forgotten: the next call is about what was done since.
+        """
+        self.lost.clear()
         for held in [*self._parted, *self._queues.values()]:
             await self.commit(held)
         self._parted.forget()

@@ -269,6 +269,14 @@ class TestTheBroker:
         begin(LocalLink(broker, "admin"))
         assert plain_commit(members[1], 3, "b") is ResponseCode.SUCCESS
 
+    def test_of_a_queue_that_is_not_there_nothing_is_noted(
+        self, broker: VirtualBroker, members: Sequence[LocalLink]
+    ):
+        first, second = members
+        for queue_id in (QUEUES, 1 << 30):
+            begin(first, queue_id)
+            assert plain_commit(second, 3, "b", queue_id) is ResponseCode.SUCCESS
+
     def test_a_group_that_is_deleted_and_there_again_has_no_owners(
         self, broker: VirtualBroker, members: Sequence[LocalLink]
     ):
@@ -276,12 +284,12 @@ class TestTheBroker:
         assert plain_commit(members[0], 3, "a") is ResponseCode.SUCCESS
 
 
-def begin(link: LocalLink) -> None:
-    link.invoke(Request(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader("g", "T", 0)))
+def begin(link: LocalLink, queue_id: int = 0) -> None:
+    link.invoke(Request(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader("g", "T", queue_id)))
 
 
-def plain_commit(link: LocalLink, offset: int, owner: str | None) -> ResponseCode:
-    header = UpdateConsumerOffsetHeader("g", "T", 0, offset, owner)
+def plain_commit(link: LocalLink, offset: int, owner: str | None, queue_id: int = 0) -> ResponseCode:
+    header = UpdateConsumerOffsetHeader("g", "T", queue_id, offset, owner)
     return link.invoke(Request(RequestCode.UPDATE_CONSUMER_OFFSET, header)).code
 
 
