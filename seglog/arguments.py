@@ -128,10 +128,13 @@ def as_text(name: str, value: object) -> str:
     if type(value) is str:
         return value
     if not isinstance(value, str):
+        advice: str | None = None
         if isinstance(value, bytes):
-            advice: str | None = "decode bytes first"
-        else:
-            advice = "give numbers as text: str(…)" if isinstance(value, int | float) else None
+            advice = "decode bytes first"
+        elif isinstance(value, int | float):
+            advice = "give numbers as text: str(…)"
+        elif isinstance(value, list | tuple | set | frozenset):
+            advice = "give one text, and not several: call it once for each"
         raise refusal(name, value, "str", advice)
     return str.__str__(value)  # str() would ask the subclass
 

@@ -57,6 +57,7 @@ from seglog.broker.tasks.saving import Saving
 from seglog.clock import CLOCK_CALLS, Clock, SystemClock, VirtualClock, as_ms
 from seglog.closing import Closing
 from seglog.forked import Forked, abandon_in_children, forked_error
+from seglog.other_names import OF_OPENINGS, advising
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, refuse
 from seglog.remoting.later import Deferred
@@ -147,6 +148,7 @@ class Broker(Closing):
         return None if background or not is_virtual else threading.get_ident()
 
     @classmethod
+    @advising(OF_OPENINGS)
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -442,9 +444,9 @@ class Broker(Closing):
 
     @override
     def close(self) -> None:
-        """Ends held pulls, saves the tables and closes the store; a second call does nothing.
+        """Ends held pulls, saves the tables and closes the store; in a forked child it does nothing.
 
-        In a forked child it does nothing either: the broker is the parent's.
+        A second call does nothing. Where a table cannot be saved, it raises once the store is closed.
         """
         with self._closing:
             if self._is_closed:

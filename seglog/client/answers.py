@@ -29,6 +29,7 @@ from seglog.remoting.client_headers import (
     ConsumeDirectlyHeader,
     ConsumerGroupHeader,
     ConsumerStatusHeader,
+    QueueTakenHeader,
     RunningInfoHeader,
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -62,7 +63,12 @@ class Answers:
 
     def on_notice(self, request: Request) -> None:
         """Handles a notice of a broker."""
-        if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+        if isinstance(request.header, QueueTakenHeader):
+            taken = request.header
+            member = self._members.get(taken.consumer_group)
+            if member is not None:  # at once: the other member begins when this returns
+                member.taken(MessageQueue(taken.topic, taken.broker_name, taken.queue_id))
+        elif request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             group = expect_header(request, ConsumerGroupHeader).consumer_group
             self._home.post(partial(self._look_again, group))
         elif request.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:

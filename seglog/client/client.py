@@ -30,7 +30,7 @@ from seglog.client.answers import Answers
 from seglog.client.home.at_once import run_at_once
 from seglog.client.home.flows import Bell, Flow, Steps, late, sleep, start, until
 from seglog.client.home.home import Home
-from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_here
+from seglog.client.home.waiting import Wait, await_for, check_may_wait, wait_beside, wait_here
 from seglog.client.links.events import Connected, LinkEvent
 from seglog.client.links.link import Link
 from seglog.client.links.lookup import FIRST_LOOKUP_MS, LOOKUP_MS, Lookup
@@ -45,7 +45,7 @@ from seglog.remoting.client_headers import UnregisterClientHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.heartbeat import HeartbeatBody
-from seglog.remoting.later import Deferred
+from seglog.remoting.later import Deferred, is_loop_here
 
 FIRST_ROUTES_MS: Final = 10
 FIRST_HEARTBEAT_MS: Final = 1_000
@@ -108,6 +108,11 @@ class Client(Closing):
     def link(self) -> Link:
         """Its link to the brokers."""
         return self._link
+
+    @property
+    def is_in_process(self) -> bool:
+        """Whether its broker is in this process, and so is ours: without an address and a name server."""
+        return not self._link.name_servers and self._link.lookup is None
 
     @property
     def home(self) -> Home:
@@ -364,9 +369,11 @@ class Client(Closing):
 
         Raises:
             TimeoutError: A listener ran for longer; the error names its messages.
+            SeglogError: The last offsets of a consumer cannot be written; all is closed.
             ConsumerError: A listener that it would wait for calls it, see ``Consumer.close``. Nothing is
                 closed.
-            InvalidArgumentError: An event loop runs the caller. Nothing is closed.
+            InvalidArgumentError: An event loop runs the caller, and it has consumers or connections. Nothing
+                is closed.
         """
         self.check_end(timeout_s, is_awaited=False)
         run_at_once(self.end(timeout_s, wait_here, is_awaited=False))
@@ -402,7 +409,7 @@ class Client(Closing):
         """
         if timeout_s is not None:
             timeout_s = as_number("timeout_s", timeout_s)
-        if self._is_ended or self._home.why_over is not None:
+        if self._is_ended or self._home.why_over is not None or self._is_of_producers:
             return
         for member in list(self._members.values()):
             member.refuse_from_inside("close() of its client", is_bounded=timeout_s is not None)
@@ -417,6 +424,10 @@ class Client(Closing):
             is_awaited: Whether it awaits.
         """
         if self._is_ended:
+            return
+        if self._is_of_producers and not is_awaited and (self._home.is_here() or is_loop_here()):
+            self._is_closed = self._is_ended = True
+            wait_beside(self._home, start(self._home, self._end_alone(), f"end of client {self.client_id}"))
             return
         members = list(self._members.values())
         try:
@@ -436,6 +447,15 @@ class Client(Closing):
                 if is_awaited:  # in a thread the close of the link has waited already
                     with suppress(TimeoutError):
                         await wait(self._home, self._link.closed, LINK_CLOSE_S)
+
+    @property
+    def _is_of_producers(self) -> bool:
+        """Whether its broker is in this process, and it has no consumer: any loop may run its end."""
+        return self.is_in_process and not self._members and not self._claims
+
+    async def _end_alone(self) -> None:
+        await until(self.leave())
+        self._link.close()
 
     def hang_up(self) -> None:
         """Ends it without notifying the brokers, which see the connections end; called on its home."""

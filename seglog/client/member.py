@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from seglog.client.home import Home, Wait, start
+from seglog.errors import SeglogError
 from seglog.remoting.heartbeat import ConsumedDirectlyBody, ConsumerData, RunningInfoBody
 from seglog.remoting.later import Deferred
 from seglog.remoting.message_queue import MessageQueue
@@ -19,7 +20,13 @@ FAREWELL_S: Final = 3.0
 
 
 class Member(Protocol):
-    """A consumer, from the side of its client; all calls are made on the client's home and return at once."""
+    """A consumer, from the side of its client; all calls are made on the client's home and return at once.
+
+    Attributes:
+        unwritten: Why its last offsets could not be written when it left; None if they are.
+    """
+
+    unwritten: SeglogError | None
 
     @property
     def group(self) -> str:
@@ -34,6 +41,9 @@ class Member(Protocol):
 
     def look_again(self) -> None:
         """Requests a rebalance: its group, or a route, has changed."""
+
+    def taken(self, queue: MessageQueue) -> None:
+        """Gives no more of a queue that another member has begun in; any thread may call it."""
 
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
         """Notes that brokers may have lost its offsets: a connection to them was lost or restored."""
@@ -102,6 +112,7 @@ async def wait_to_leave(
     Raises:
         TimeoutError: It took longer; the error names the messages of listeners. All finished messages are
             committed, no further ones begin, and other members of their groups take over.
+        SeglogError: They have ended, but the last offsets of one could not be written, for lack of space say.
     """
     try:
         await _wait_for_listeners(wait, home, leaving, members, timeout_s)
@@ -110,6 +121,9 @@ async def wait_to_leave(
         if any(were_cancelled):
             with suppress(TimeoutError):  # an error is being raised already
                 await wait(home, leaving, CANCELLED_S)
+    for member in members:
+        if member.unwritten is not None:
+            raise member.unwritten
 
 
 async def _wait_for_listeners(

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from seglog.client.client import Client
 from seglog.client.home import until
-from seglog.errors import BrokerNotFoundError, RemoteProtocolError
+from seglog.errors import BrokerNotFoundError, RemoteProtocolError, SeglogError
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Header, Request, Response, expect_header
 from seglog.remoting.heartbeat import CheckClientBody
@@ -101,6 +101,11 @@ class Brokers:
             SeglogError: There is no answer.
         """
         check(await self.ask(broker_name, request))
+
+
+def is_fenced(error: SeglogError) -> bool:
+    """Returns whether a broker of ours refuses a commit, since another member has begun in the queue."""
+    return isinstance(error, RemoteProtocolError) and error.code is ResponseCode.ILLEGAL_OPERATION
 
 
 def check(response: Response) -> None:

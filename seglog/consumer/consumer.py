@@ -56,6 +56,7 @@ class Consumer(ConsumerParts[M], Face):
             ClientClosedError: Its client was closed, before or meanwhile.
             TimeoutError: It took longer; the error names what it waits for.
             CommitError: A broker did not take the offsets at the end, as for :meth:`commit`.
+            FencedError: Another member has begun in a queue meanwhile, likewise.
             As :meth:`start`, if it was not started before.
         """
         return run_at_once(self._consume_until_idle(timeout_s))
@@ -106,6 +107,8 @@ class Consumer(ConsumerParts[M], Face):
         Raises:
             TimeoutError: A listener is still running; the error names its messages. A listener in a thread is
                 left to itself; an ``async def`` listener is cancelled, and its message is delivered again.
+            SeglogError: The last offsets cannot be written, as by :meth:`commit`. The consumer is closed: it
+                has left the group, and these messages are delivered again after a restart of the broker.
             ConsumerError: A listener calls it that it would wait for. The consumer stays open and continues.
             InvalidArgumentError: An event loop runs the caller, which would wait for itself. The consumer
                 stays open.

@@ -68,6 +68,7 @@ class ConsumerParts(MemberParts, Generic[M]):
         decode: Callable[[bytes], object] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
+        """Makes the consumer; the help of its class explains each argument and each setting."""
         if listener is None and subscription is not None:
             raise refusal("listener", listener, _LISTENER, _OR_BOTH)
         if listener is not None and not callable(listener):

@@ -11,10 +11,11 @@ from typing_extensions import override
 from seglog.client.home import run_at_once
 from seglog.closing import AsyncClosing, Closing
 from seglog.consumer.member_parts import MemberParts
+from seglog.other_names import LoopFace, PlainFace
 from seglog.remoting.message_queue import MessageQueue
 
 
-class Face(MemberParts, Closing):
+class Face(MemberParts, Closing, PlainFace):
     """A consumer whose calls return when they are done."""
 
     _is_awaited: ClassVar[bool] = False
@@ -53,6 +54,9 @@ class Face(MemberParts, Closing):
     def committed(self, queue: MessageQueue) -> int | None:
         """Returns the offset that the group has committed in a queue, None if there is none.
 
+        It is the one that the broker has in memory. After a ``commit()`` that raised because the disk is full
+        that is the offset of this commit, which a crash of the broker loses until a later commit is written.
+
         A RocketMQ broker before 5.0 answers 0 instead of none if the queue still has its first message in
         memory.
 
@@ -85,7 +89,7 @@ class Face(MemberParts, Closing):
         super().__exit__(kind, error, trace)
 
 
-class AsyncFace(MemberParts, AsyncClosing):
+class AsyncFace(MemberParts, AsyncClosing, LoopFace):
     """A consumer whose calls are awaited."""
 
     _is_awaited: ClassVar[bool] = True

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from seglog.client.client import Client
@@ -58,6 +59,7 @@ class GroupMember:
 
     Attributes:
         loop_end: Warns if its event loop ends before it; None for a consumer with blocking calls.
+        unwritten: Why its last offsets could not be written when it left; None if they are, or it is there.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class GroupMember:
         service: Serving,
     ) -> None:
         self.loop_end: LoopEnd | None = None
+        self.unwritten: SeglogError | None = None
         self._client = client
         self._settings = settings
         self._offsets = offsets
@@ -89,6 +92,7 @@ class GroupMember:
             offsets.saw,
         )
         self._held.on_given_back(self._sharing.soon)
+        self._held.commits.ask_for_others = self._sharing.others
         self._flows: list[Flow[None]] = []
         self._has_begun = False
         self._leaving: Flow[None] | None = None
@@ -164,6 +168,12 @@ class GroupMember:
     def look_again(self) -> None:
         """Requests a rebalance."""
         self._sharing.soon()
+
+    def taken(self, queue: MessageQueue) -> None:
+        """Gives no more of a queue that another member has begun in; any thread may call it."""
+        held = self._queues.get(queue)
+        if held is not None and self._offsets.owner is not None and held.take_away():
+            self._client.home.post(partial(self._held.lose, held))
 
     def doubt(self, broker_names: Collection[str], *, are_back: bool) -> None:
         """Commits offsets again that brokers may have lost since they took them."""
@@ -394,8 +404,11 @@ class GroupMember:
             until_ms = self._client.clock.monotonic_ms() + BROKER_LIVE_MS
             await self._locks.unlock(self._sharing.left_locks, until_ms)
             self._locks.say_kept()
-        await self._held.commits.commit_parted()
-        await self._held.commits.persist()
+        await self._held.commits.commit_parted(is_last=True)
+        if self._held.is_cut_short:  # its close has ended, and can raise nothing
+            await self._held.commits.persist()
+        else:
+            self.unwritten = await self._held.commits.why_unwritten()
         await self._client.remove_member(self)
         self._client.release(self)
 

@@ -48,7 +48,7 @@ from seglog.consumer.options import (
 from seglog.consumer.settings import ConsumerSettings, timestamp_ms_of
 from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
 from seglog.logs import logger
-from seglog.other_names import OF_LISTENING, NamesElsewhere
+from seglog.other_names import OF_LISTENER_CALLS, OF_LISTENING, NamesElsewhere
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import FolderUse, RealFiles
 
@@ -66,6 +66,7 @@ class MemberParts(NamesElsewhere, ABC):
     """One member of a consumer group; a subclass sets it up with :meth:`_set_up`."""
 
     _elsewhere: ClassVar[Mapping[str, str]] = OF_LISTENING
+    _arguments_elsewhere: ClassVar[Mapping[str, Mapping[str, str]]] = OF_LISTENER_CALLS
     _settings_elsewhere = ELSEWHERE
     _is_awaited: ClassVar[bool]
     _use: ClassVar[str] = "start(), or run_until_idle()"
@@ -445,7 +446,7 @@ def offsets_of(client: Client, settings: ConsumerSettings) -> OffsetStore:
     brokers = Brokers(client)
     first = FirstOffsets(brokers, settings.consume_from, timestamp_ms)
     if not settings.is_broadcasting:
-        return BrokerOffsetStore(brokers, settings.group, first, client.clock)
+        return BrokerOffsetStore(brokers, settings.group, first, client.clock, client.client_id)
     folder = (
         Path.home() / ".rocketmq_offsets" if settings.offset_folder is None else Path(settings.offset_folder)
     )

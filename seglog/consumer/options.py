@@ -16,6 +16,7 @@ from seglog.consumer.settings import BOUNDS, MOST_IN_ALL, ConsumerOptions, Consu
 
 OF_JAVA: Final = {
     "consumer_group": "group",
+    "namesrv_addr": "target",
     "message_listener": "listener",
     "consume_from_where": "consume_from",
     "allocate_message_queue_strategy": "strategy",
@@ -46,11 +47,12 @@ OF_KAFKA: Final = {
     "auto_commit_interval_ms": "commit_interval_ms",
     "max_poll_records": "pull_count",
     "max_partition_fetch_bytes": "pull_bytes",
+    "bootstrap_servers": "target",
 }
 """Names here of the settings of kafka-python."""
 ELSEWHERE: Final = {**OF_JAVA, **OF_KAFKA}
 """Both."""
-_OF_ALL: Final = ("group", "decode")
+_OF_ALL: Final = ("target", "group", "decode")
 """Arguments of all consumers that have other names elsewhere."""
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 

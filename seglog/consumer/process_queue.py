@@ -38,6 +38,7 @@ class ProcessQueue:
         lease: Its lock; if queues are not locked (None is given), a lease that never ends.
         pull_offset: The offset of the next pull; ``NOT_KNOWN`` before the group's offset was read.
         is_dropped: Whether no more messages are pulled or given to the listener.
+        is_taken: Whether it was dropped because another member has begun in it.
         is_lost: Whether another client may have the queue, so that nothing more is committed.
         is_given_up: Whether the application gave it up; its polled messages are still committed.
         is_at_end: Whether its last pull reached the end; None if not known. Then the next pull is not held,
@@ -103,7 +104,7 @@ class ProcessQueue:
         self.doubts = self.settled = 0
         self.suggested_broker_id = 0
         self.is_dropped = False
-        self.is_lost = self.is_given_up = False
+        self.is_lost = self.is_given_up = self.is_taken = False
         self.is_at_end: bool | None = None
         self.is_held = False
         self.is_gone = self.is_alone = False
@@ -307,6 +308,16 @@ class ProcessQueue:
         self.counts.delivered += done
         self.counts.expired += handed.expired
         self._rates.consumed(done, len(handed.failed), handed.spent_ms)
+
+    def take_away(self) -> bool:
+        """Begins no further message, at once; returns whether it was not dropped before.
+
+        Any thread may call it; :meth:`drop` follows on the home.
+        """
+        was_dropped = self.is_dropped
+        if not was_dropped:
+            self.is_taken = self.is_dropped = True
+        return not was_dropped
 
     def drop(self, *, is_lost: bool = False) -> None:
         """Stops its pulls and deliveries."""

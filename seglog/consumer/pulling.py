@@ -14,7 +14,7 @@ from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import VirtualHome, start
-from seglog.consumer.brokers import Brokers
+from seglog.consumer.brokers import Brokers, is_fenced
 from seglog.consumer.message_bodies import add_offsets, added_offsets, of_its_topic, unwrap_all
 from seglog.consumer.offsets.begin import Begin
 from seglog.consumer.offsets.offset_store import OffsetStore
@@ -72,6 +72,7 @@ class Pulling:
         offsets: Where the group's offsets are.
         subscriptions: Their version is sent with pulls.
         correct: Called with a queue whose offset is out of its range, and the offset that the broker gives.
+        lose: Called with a queue that another member has.
         queues: The queues of the member.
         is_in_order: Whether the queues are consumed in order; then the span of cached messages is not
             limited.
@@ -89,6 +90,7 @@ class Pulling:
         offsets: OffsetStore,
         subscriptions: Subscriptions,
         correct: Callable[[ProcessQueue, int], Awaitable[None]],
+        lose: Callable[[ProcessQueue], None],
         *,
         queues: Mapping[MessageQueue, ProcessQueue],
         is_in_order: bool,
@@ -99,6 +101,7 @@ class Pulling:
         self._settings = settings
         self._offsets = offsets
         self._correct = correct
+        self._lose = lose
         self.is_suspended = False
         self.is_full_in_all = False
         self._in_all, self._counted_ms = 0, -math.inf
@@ -281,6 +284,7 @@ class Pulling:
             form.subscription,
             form.expression_type,
             max_msg_bytes=self._settings.pull_bytes,
+            owner=None if to_commit is None else self._offsets.owner,
         )
 
     async def _try_pull(self, held: ProcessQueue) -> float:
@@ -294,6 +298,9 @@ class Pulling:
             else:
                 wait_ms = await self._pull(held)
         except SeglogError as error:
+            if is_fenced(error):
+                self._lose(held)
+                return 0
             is_new = held.trouble != str(error)
             held.note_trouble(str(error))
             code = error.code if isinstance(error, RemoteProtocolError) else None

@@ -30,7 +30,15 @@ from seglog.client.routes import NEW_TOPIC_QUEUE_NUMS
 from seglog.clock import CLOCK_CALLS, Clock
 from seglog.closing import AsyncClosing, Closing
 from seglog.errors import AskTimeoutError
-from seglog.other_names import OF_PRODUCERS, NamesElsewhere
+from seglog.other_names import (
+    OF_NEW_PRODUCERS,
+    OF_PRODUCERS,
+    OF_SENDS,
+    LoopFace,
+    NamesElsewhere,
+    PlainFace,
+    with_advice,
+)
 from seglog.producer.encoding import encoding, fixed, unchanging
 from seglog.producer.pauses import TaskPauses, ThreadPauses
 from seglog.producer.send_result import BatchSendResult, SendResult
@@ -72,6 +80,7 @@ class ProducerParts(NamesElsewhere, ABC, Generic[B]):
     """
 
     _elsewhere = OF_PRODUCERS
+    _arguments_elsewhere = OF_SENDS
     _is_awaited: ClassVar[bool]
 
     __signature__: ClassVar[Signature]
@@ -92,7 +101,8 @@ class ProducerParts(NamesElsewhere, ABC, Generic[B]):
         try:
             cls.__signature__.bind(*args, **settings)
         except TypeError as error:
-            raise TypeError(f"{cls.__name__}(): {error}") from None
+            text = with_advice(f"{cls.__name__}(): {error}", settings, OF_NEW_PRODUCERS)
+            raise TypeError(text) from None
         return super().__new__(cls)
 
     def __init__(
@@ -107,6 +117,7 @@ class ProducerParts(NamesElsewhere, ABC, Generic[B]):
         trace: bool = False,
         encode: Callable[[B], bytes] | None = None,
     ) -> None:
+        """Makes the producer; the help of its class explains each argument."""
         to_body = as_body if encode is None else encoding(encode)
         as_int("new_topic_queue_nums", new_topic_queue_nums, 1, MAX_I32)
         if first_turn is not None:
@@ -157,7 +168,7 @@ class ProducerParts(NamesElsewhere, ABC, Generic[B]):
         return is_first
 
 
-class Producer(ProducerParts[B], Closing):
+class Producer(ProducerParts[B], Closing, PlainFace):
     """Sends messages. Any thread may call it; close it, or use it in a ``with`` statement.
 
     If it is dropped while open, a ResourceWarning is raised, and a client that it made ends.
@@ -294,7 +305,7 @@ class Producer(ProducerParts[B], Closing):
         return run_at_once(self._sender.queues(topic))
 
 
-class AsyncProducer(ProducerParts[B], AsyncClosing):
+class AsyncProducer(ProducerParts[B], AsyncClosing, LoopFace):
     """Sends messages; its calls are awaited. It has the methods and settings of a :class:`Producer`.
 
     It is made and used in one event loop, where its client lives if it has made it; close it, or use it in

@@ -23,6 +23,19 @@ class ConsumerGroupHeader(Header):
 
 @wire_names()
 @dataclass(frozen=True, slots=True)
+class QueueTakenHeader(ConsumerGroupHeader):
+    """Seglog's own: with it the same notice says that another member has begun in a queue of the client.
+
+    Only clients in the broker's process get it.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+@wire_names()
+@dataclass(frozen=True, slots=True)
 class ProducerGroupHeader(Header):
     """GET_PRODUCER_CONNECTION_LIST."""
 

@@ -114,7 +114,9 @@ class SendMessageResponseHeader(Header):
 
 
 # "Froward" is RocketMQ's spelling.
-@wire_names(suspend_timeout_ms="suspendTimeoutMillis", proxy_client_id="proxyFrowardClientId")
+@wire_names(
+    suspend_timeout_ms="suspendTimeoutMillis", proxy_client_id="proxyFrowardClientId", owner="seglogOwner"
+)
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class PullMessageHeader(Header):
@@ -129,6 +131,7 @@ class PullMessageHeader(Header):
             it is ignored here too.
         request_source: Which kind of proxy pulls for a client, below 0 for none.
         proxy_client_id: The client of a proxy.
+        owner: As in :class:`UpdateConsumerOffsetHeader`.
     """
 
     consumer_group: str
@@ -145,6 +148,7 @@ class PullMessageHeader(Header):
     max_msg_bytes: Int32 | None = None
     request_source: Int32 | None = None
     proxy_client_id: str | None = None
+    owner: str | None = None
 
 
 @wire_names()
@@ -181,15 +185,16 @@ class QueryConsumerOffsetHeader(Header):
     set_zero_if_not_found: bool = True
 
 
-@wire_names()
+@wire_names(owner="seglogOwner")
 @dataclass(frozen=True, slots=True)
 class UpdateConsumerOffsetHeader(Header):
-    """UPDATE_CONSUMER_OFFSET."""
+    """UPDATE_CONSUMER_OFFSET; ``owner`` is seglog's own: the member that must have the queue, if any."""
 
     consumer_group: str
     topic: str
     queue_id: Int32
     commit_offset: int
+    owner: str | None = None
 
 
 @wire_names()

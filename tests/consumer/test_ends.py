@@ -245,11 +245,12 @@ def test_a_client_that_is_closed_by_a_listener_of_it_stays_open(real_broker: Bro
 def test_what_an_event_loop_would_wait_for_stays_open_where_its_close_is_refused(real_broker: Broker):
     producer = Producer(real_broker)
     producer.send("T", b"x")
-    consumer = OrderlyConsumer(real_broker, "g", "T", lambda _message: None)
+    client = make_client(real_broker)
+    consumer = OrderlyConsumer(client, "g", "T", lambda _message: None)
     until_idle(consumer)
 
     async def close() -> None:
-        for one in (producer, consumer):
+        for one in (consumer, client):
             with pytest.raises(InvalidArgumentError, match="would wait for itself"):
                 one.close()
 
@@ -258,6 +259,7 @@ def test_what_an_event_loop_would_wait_for_stays_open_where_its_close_is_refused
     wait_until(lambda: consumer.counts.delivered == 2, idle_s=30)
     producer.close()
     consumer.close()
+    client.close()
     assert real_broker.clients.is_empty
 
 

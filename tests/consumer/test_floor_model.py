@@ -123,7 +123,7 @@ class FloorMachine(RuleBasedStateMachine):
         )
         service = ConcurrentService(client, chosen, self.listener, pool)
         offsets = BrokerOffsetStore(
-            Brokers(client), "g", FirstOffsets(Brokers(client), chosen.consume_from, 0), client.clock
+            Brokers(client), "g", FirstOffsets(Brokers(client), chosen.consume_from, 0), client.clock, name
         )
         member = GroupMember(client, chosen, offsets, service)
         start(client.home, member.begin(), f"start of {name}")

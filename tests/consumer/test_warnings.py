@@ -26,6 +26,7 @@ from seglog.consumer.shares.words import in_words
 from seglog.errors import InvalidArgumentError, RemoteProtocolError
 from seglog.producer.producer import Producer
 from seglog.remoting.message_queue import MessageQueue
+from tests.support.faces import is_awaited
 from tests.support.listening import BrokerServer
 from tests.support.machine.patience import wait_until
 from tests.support.rows import each_row
@@ -71,7 +72,7 @@ def test_finding_13_a_block_in_which_a_consumer_was_not_started_says_so(
         async with kind(broker, "g", "T", ignore):
             assert not log.records
 
-    if hasattr(kind, "__aenter__"):
+    if is_awaited(kind):
         asyncio.run(scene())
     else:
         with kind(broker, "g", "T", ignore):

@@ -71,7 +71,7 @@ SPELLINGS = {
     "PullMessageHeader": (
         "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset "
         "suspendTimeoutMillis subVersion subscription expressionType maxMsgBytes requestSource "
-        "proxyFrowardClientId"
+        "proxyFrowardClientId seglogOwner"
     ),
     "PullMessageResponseHeader": (
         "suggestWhichBrokerId nextBeginOffset minOffset maxOffset topicSysFlag groupSysFlag"
@@ -81,6 +81,7 @@ SPELLINGS = {
         "topic key maxNum beginTimestamp endTimestamp _UNIQUE_KEY_QUERY indexType lastKey"
     ),
     "QueryMessageResponseHeader": "indexLastUpdateTimestamp indexLastUpdatePhyoffset",
+    "QueueTakenHeader": "consumerGroup topic brokerName queueId",
     "QueryQueueHeader": "topic queueId index count consumerGroup",
     "ReplyMessageHeader": (
         "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag bornHost"
@@ -101,7 +102,7 @@ SPELLINGS = {
     "TopicHeader": "topic",
     "DeleteTopicHeader": "topic",
     "UnregisterClientHeader": "clientID producerGroup consumerGroup",
-    "UpdateConsumerOffsetHeader": "consumerGroup topic queueId commitOffset",
+    "UpdateConsumerOffsetHeader": "consumerGroup topic queueId commitOffset seglogOwner",
     "ValueResponseHeader": "value",
     "ViewMessageHeader": "offset topic",
     "WipedResponseHeader": "wipeTopicCount",

@@ -28,6 +28,11 @@ class Driven:
         return lambda *args, **settings: self._runner.run(found(*args, **settings))
 
 
+def is_awaited(kind: object) -> bool:
+    """Returns whether the calls of a class, or of an object, are awaited."""
+    return bool(getattr(kind, "_is_awaited", hasattr(kind, "__aenter__")))
+
+
 @contextmanager
 def driven(kind: Callable[..., Any], *args: object, **settings: object) -> Iterator[Any]:
     """Lends an object of a class of either face, and closes it.
@@ -43,7 +48,7 @@ def driven(kind: Callable[..., Any], *args: object, **settings: object) -> Itera
 
     with asyncio.Runner() as runner:
         # A plain one must not be made in a loop, where it would wait for itself.
-        made = runner.run(make()) if hasattr(kind, "__aenter__") else kind(*args, **settings)
+        made = runner.run(make()) if is_awaited(kind) else kind(*args, **settings)
         one = Driven(made, runner)
         try:
             yield one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from seglog.client.links.link import Link
 from seglog.client.links.lookup import Lookup
 from seglog.client.links.served import OnNotice, OnRequest
@@ -29,6 +31,11 @@ class LinkOver:
     def clock(self) -> Clock:
         """That of the other one."""
         return self._link.clock
+
+    @property
+    def name_servers(self) -> Sequence[str]:
+        """Those of the other one."""
+        return self._link.name_servers
 
     @property
     def lookup(self) -> Lookup | None:

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from seglog.broker.access import Action, Resource
 from seglog.broker.handlers.handler import Call, Handler
 from seglog.broker.handlers.touching import named, of_consumer_group, of_group, of_topic
+from seglog.broker.state.refusals import fenced
 from seglog.broker.state.state import BrokerState
 from seglog.broker.state.young_queue import is_young
 from seglog.remoting.bodies import ResetOffsetsBody
@@ -37,8 +38,25 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
     A group without an offset starts at 0 in a queue that still has its first message in memory, regardless of
     it has configured: it is taken to have been there from the beginning. Elsewhere it is not found, and
     the client decides.
+
+    A member that subscribes to the topic asks because it begins in the queue. That is noted before the offset
+    is read, so that no commit of the member before it comes in between; and that member, if it is in this
+    process, has dropped the queue when this one gets the answer.
     """
     header = call.header
+    member = state.clients.member(header.consumer_group, call.peer)
+    topic = None if member is None else state.topics.get(header.topic)
+    if (
+        member is not None
+        and topic is not None
+        and header.set_zero_if_not_found
+        and header.topic in member.choices
+        and 0 <= header.queue_id < topic.read_queue_nums
+    ):
+        before = state.offsets.take(header.consumer_group, header.topic, header.queue_id, member.client_id)
+        if before is not None:
+            taken = MessageQueue(header.topic, state.config.broker_name, header.queue_id)
+            state.clients.tell_taken(header.consumer_group, before, taken)
     offset = state.offsets.query(header.consumer_group, header.topic, header.queue_id)
     if offset is not None:
         return _answer(offset)
@@ -54,17 +72,22 @@ def query_consumer_offset(state: BrokerState, call: Call[QueryConsumerOffsetHead
 
 
 def update_consumer_offset(state: BrokerState, call: Call[UpdateConsumerOffsetHeader]) -> Response:
-    """Commits where a group continues in a queue."""
+    """Commits where a group continues in a queue; not for a member that has lost it to another."""
     header = call.header
     group = header.consumer_group
     if state.groups.get(group) is None:
         return refuse(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
     if state.topics.get(header.topic) is None:
         return refuse(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
-    state.offsets.commit(
-        group, header.topic, header.queue_id, header.commit_offset, state.clients.id_of(group, call.peer)
+    is_stored = state.offsets.commit(
+        group,
+        header.topic,
+        header.queue_id,
+        header.commit_offset,
+        state.clients.id_of(group, call.peer),
+        header.owner,
     )
-    return Response(ResponseCode.SUCCESS)
+    return Response(ResponseCode.SUCCESS) if is_stored else fenced(group, header.topic, header.queue_id)
 
 
 def get_max_offset(state: BrokerState, call: Call[GetMaxOffsetHeader]) -> Response:

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from seglog.broker.offsets.offsets import ConsumerOffsets
 from seglog.closing import Closing
-from seglog.errors import SeglogError
+from seglog.errors import ClosedError, SeglogError
 from seglog.remoting.later import Deferred, resolved
 from seglog.storage.threads import OnDemand
 
@@ -40,8 +40,13 @@ class OffsetSync(Closing):
     def settle(self) -> Deferred[None]:
         """Returns what is resolved once all present offsets are as durable as the broker's sends.
 
-        It fails with a SeglogError, such as FullError, where they cannot be written.
+        It fails with a SeglogError, such as FullError, where they cannot be written, and with a ClosedError
+        once the broker is closed: the store may be another's then, and its close has said what is not saved.
         """
+        if self._is_closed:
+            over: Deferred[None] = Deferred()
+            over.fail(ClosedError("the broker was closed: it writes no offsets any more"))
+            return over
         if not self._is_waited_for or not self._offsets.has_unsynced:
             return resolved(None)
         unsettled = _Unsettled(self)

@@ -37,6 +37,7 @@ from seglog.broker.offsets.offset_table_file import (
     table_of,
     to_config,
 )
+from seglog.broker.offsets.queue_owners import QueueOwners
 from seglog.broker.tables import DataVersion
 from seglog.clock import Clock
 from seglog.errors import InvalidArgumentError
@@ -91,6 +92,7 @@ class ConsumerOffsets:
         self._table: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
         self._resets: dict[QueueKey, int] = {}
+        self._owners = QueueOwners()
         self._unknown: Mapping[str | int, ConfigValue] = {}
         self.is_new = False
         stored = file.load(parse_table)
@@ -124,7 +126,20 @@ class ConsumerOffsets:
         """Whether :meth:`persist` has something to save."""
         return self._is_dirty
 
-    def commit(self, group: str, topic: str, queue_id: int, offset: int, client_id: str = "") -> None:
+    def take(self, group: str, topic: str, queue_id: int, owner: str) -> str | None:
+        """Notes the member that begins in a queue; returns the one before, of which no commit follows."""
+        with self._lock:
+            return self._owners.take((group, topic, queue_id), owner)
+
+    def commit(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        client_id: str = "",
+        owner: str | None = None,
+    ) -> bool:
         """Stores the offset at which the group continues in a queue; it may be lower, as in RocketMQ.
 
         Until the group was sent a pending reset of the queue, its commits there are ignored.
@@ -135,6 +150,10 @@ class ConsumerOffsets:
             queue_id: The queue.
             offset: The queue offset of the next message for the group.
             client_id: The client that commits, for the history.
+            owner: The member that must have the queue; None for any.
+
+        Returns:
+            False if another member has begun in the queue since; then nothing is stored.
 
         Raises:
             InvalidArgumentError: The offset is negative, or a number is too large for the file.
@@ -142,8 +161,11 @@ class ConsumerOffsets:
         """
         _check_offset(group, topic, queue_id, offset)
         with self._lock:
+            if self._owners.has_other((group, topic, queue_id), owner):
+                return False
             if not self._resets or (group, topic, queue_id) not in self._resets:
                 self._set(ChangeKind.COMMIT, group, topic, queue_id, offset, client_id)
+        return True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Returns the committed offset, None if the group never committed one there.
@@ -296,6 +318,7 @@ class ConsumerOffsets:
                     count += 1
                 self._pulled.pop(key, None)
                 self._is_dirty = True
+            self._owners.forget(group, topic)
             self._resets = {
                 key: offset
                 for key, offset in self._resets.items()
@@ -314,6 +337,7 @@ class ConsumerOffsets:
         with self._lock:
             for key in [key for key in self._pulled if key.partition(SEPARATOR)[0] == topic]:
                 del self._pulled[key]
+            self._owners.forget(None, topic)
             self._resets = {key: offset for key, offset in self._resets.items() if key[1] != topic}
         return count
 

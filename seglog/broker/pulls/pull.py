@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from seglog.broker.pulls.broadcast_pulls import broadcast_client, broadcast_start, note_broadcast
 from seglog.broker.pulls.pull_checks import Permitted, check_pull
+from seglog.broker.state.refusals import fenced
 from seglog.broker.state.state import BrokerState
 from seglog.remoting.bodies import RecordsBody
 from seglog.remoting.codes import MASTER_ID, PullFlag, ResponseCode
@@ -83,7 +84,8 @@ def pull(
 ) -> Response | HeldPull:
     """Returns the answer to a pull, or the held pull; commits the offset that was sent with it.
 
-    After a reset the client is sent its new offset; the commit in that pull is stale and is ignored.
+    After a reset the client is sent its new offset; the commit in that pull is stale and is ignored. A member
+    that has lost the queue to another is refused, messages and commit.
 
     Args:
         state: The broker's.
@@ -95,10 +97,10 @@ def pull(
     if permitted is None:
         return answer
     if header.sys_flag & PullFlag.COMMIT_OFFSET:
-        group = header.consumer_group
-        state.offsets.commit(
-            group, header.topic, header.queue_id, header.commit_offset, state.clients.id_of(group, peer)
-        )
+        group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
+        client_id = state.clients.id_of(group, peer)
+        if not state.offsets.commit(group, topic, queue_id, header.commit_offset, client_id, header.owner):
+            return fenced(group, topic, queue_id)
     # Where messages were lost a hold would be useless: the answer has the next offset.
     is_end = answer.code is ResponseCode.PULL_NOT_FOUND and status is not GetStatus.OFFSET_FOUND_NULL
     if is_end and header.sys_flag & PullFlag.SUSPEND:

@@ -16,6 +16,12 @@ from seglog.remoting.command import Response, refuse
 _log = logger(__name__)
 
 
+def fenced(group: str, topic: str, queue_id: int) -> Response:
+    """Returns the answer to a commit of a member that another member of the group has followed in a queue."""
+    what = f"another member of group {group} has begun in queue {queue_id} of topic {topic} since"
+    return refuse(ResponseCode.ILLEGAL_OPERATION, what)
+
+
 class Refusals:
     """Turns errors into answers. Any thread may call it."""
 

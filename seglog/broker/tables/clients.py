@@ -24,10 +24,11 @@ from typing import Final
 from seglog.broker.tables.notices import Notices
 from seglog.clock import Clock
 from seglog.logs import logger
-from seglog.remoting.client_headers import ConsumerGroupHeader
+from seglog.remoting.client_headers import ConsumerGroupHeader, QueueTakenHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, MessageModel
+from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.peer import Peer
 from seglog.remoting.subscription import SubscriptionData
 from seglog.storage.format.names import RETRY_PREFIX
@@ -35,6 +36,7 @@ from seglog.storage.format.names import RETRY_PREFIX
 EXPIRY_MS: Final = 120_000
 """``channelExpiredTimeout``."""
 
+_CHANGED: Final = RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
 _log = logger(__name__)
 _WARN_AGAIN_MS: Final = 600_000
 _MOST_WARNED: Final = 1_000
@@ -312,6 +314,17 @@ class ClientTable:
         if not group.is_broadcast and self._is_told(group.name):
             self.notices.tell(group.name)
 
+    def tell_taken(self, group: str, client_id: str, queue: MessageQueue) -> None:
+        """Notifies a client in this process that another member of its group has begun in its queue.
+
+        Others learn of it from their next commit, or by a rebalance.
+        """
+        online = self._consumers.get(group)
+        header = QueueTakenHeader(group, queue.topic, queue.broker_name, queue.queue_id)
+        for client in () if online is None else online.clients.values():
+            if client.client_id == client_id and not client.peer.is_remote:
+                self._send(group, client, Request(_CHANGED, header, is_oneway=True))
+
     def _warn_of_disagreements(self, group: ConsumerGroup) -> None:
         """Logs differing subscriptions in a group."""
         found = group.disagreements()
@@ -359,14 +372,17 @@ class ClientTable:
         group = self._consumers.get(name)
         if group is None:
             return
-        request = Request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader(name), is_oneway=True)
+        request = Request(_CHANGED, ConsumerGroupHeader(name), is_oneway=True)
         for client in group.clients.values():
-            if client.peer.channel is None:
-                continue
-            try:
-                client.peer.channel.notify(request)
-            except Exception as error:  # noqa: BLE001 - an ended connection; the caller serves another client
-                _log.warning("client %s of group %s is not notified: %r", client.client_id, name, error)
+            self._send(name, client, request)
+
+    def _send(self, group: str, client: Client, request: Request) -> None:
+        if client.peer.channel is None:
+            return
+        try:
+            client.peer.channel.notify(request)
+        except Exception as error:  # noqa: BLE001 - an ended connection; the caller serves another client
+            _log.warning("client %s of group %s is not notified: %r", client.client_id, group, error)
 
 
 def _silent(clients: Mapping[Hashable, Client], since_ms: float) -> list[Hashable]:

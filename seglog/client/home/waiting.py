@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+import threading
+from typing import Final, Protocol, TypeVar
 
 from seglog.client.home.home import Home
 from seglog.client.home.virtual_home import VirtualHome
 from seglog.errors import InvalidArgumentError
 from seglog.remoting.later import Deferred, is_loop_here
 
+BESIDE_S: Final = 3.0
+"""The longest wait of :func:`wait_beside`."""
 R = TypeVar("R")
 
 
@@ -73,6 +76,19 @@ def check_may_wait(home: Home, *, is_awaited: bool, face: str | None = None) -> 
             )
     if waits_for_itself:
         raise _waits_for_itself()
+
+
+def wait_beside(home: Home, result: Deferred[object]) -> None:
+    """Waits in a thread that runs an event loop, for what needs no step of that loop; not in its own home.
+
+    Args:
+        home: What brings it, within :data:`BESIDE_S`.
+        result: The result, or its error, which are dropped.
+    """
+    if not (result.is_done or home.is_here()):
+        is_over = threading.Event()
+        result.then(lambda _: is_over.set())
+        is_over.wait(BESIDE_S)
 
 
 async def await_for(home: Home, result: Deferred[R], timeout_s: float | None = None) -> R:

@@ -134,6 +134,7 @@ class LiteMember(GroupMember):
     async def assign(self, queues: Collection[MessageQueue]) -> None:
         """Takes exactly these queues, even if members share them; queues that it has already continue."""
         self._assigned = frozenset(queues)
+        self._offsets.owner = None
         for queue in queues:
             self._subscriptions.wanted.setdefault(queue.topic, _ALL)
         if self._has_begun:

@@ -19,7 +19,7 @@ from seglog.consumer.member_parts import MemberParts, as_queue, offsets_of
 from seglog.consumer.options import OF_POLLS, OptionsOf
 from seglog.consumer.settings import MOST_IN_ALL, ConsumerSettings, LiteOptions, Wanted, subscriptions_of
 from seglog.errors import ClientClosedError, ConsumerError
-from seglog.other_names import OF_POLLING
+from seglog.other_names import OF_POLL_CALLS, OF_POLLING
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.subscription import Subscription
 from seglog.storage.format.names import check_client_topic
@@ -54,6 +54,7 @@ class LiteParts(MemberParts, Generic[M]):
     """
 
     _elsewhere = OF_POLLING
+    _arguments_elsewhere = OF_POLL_CALLS
     _use: ClassVar[str] = "poll()"
     _goes_on_alone: ClassVar[bool] = False
     _options: ClassVar[OptionsOf] = OF_POLLS
@@ -68,6 +69,7 @@ class LiteParts(MemberParts, Generic[M]):
         decode: Callable[[bytes], object] | None = None,
         **options: Unpack[LiteOptions],
     ) -> None:
+        """Makes the consumer; the help of its class explains each argument and each setting."""
         wanted = {} if subscription is None else subscriptions_of(subscription)
         given: LiteOptions = {"max_cached_all": MOST_IN_ALL, **options}
         self._settings = settings = ConsumerSettings(group, wanted, decode=decode, **given)
@@ -244,5 +246,7 @@ def _check_place(place: Place) -> None:
 
 def _queues(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
     if isinstance(queues, MessageQueue | str) or not isinstance(queues, Collection):
-        raise refusal("queues", queues, "a list of MessageQueue")
+        is_one = isinstance(queues, MessageQueue)
+        advice = "give a list, of one queue too: [queue]" if is_one else None
+        raise refusal("queues", queues, "a list of MessageQueue", advice)
     return tuple(sorted(as_queue("queues", queue) for queue in queues))

@@ -229,6 +229,8 @@ class LitePullConsumer(LiteParts[M], Face):
 
         Raises:
             TimeoutError: They took longer.
+            SeglogError: The last offsets cannot be written, as by :meth:`commit`. The consumer is closed: it
+                has left the group, and these messages are delivered again after a restart of the broker.
             InvalidArgumentError: An event loop runs the caller, which would wait for itself.
         """
         run_at_once(self._end(timeout_s))

@@ -61,7 +61,10 @@ class LocalOffsetStore:
 
     Attributes:
         path: Of the file.
+        owner: None: each member has the queues for itself.
     """
+
+    owner: str | None = None
 
     def __init__(self, files: Files, path: Path, first: FirstOffsets, clock: Clock) -> None:
         self.path = path

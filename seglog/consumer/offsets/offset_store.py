@@ -24,7 +24,14 @@ from seglog.remoting.message_queue import MessageQueue
 
 
 class OffsetStore(Protocol):
-    """Where the offsets of a group are kept. Its flows run on the client's home."""
+    """Where the offsets of a group are kept. Its flows run on the client's home.
+
+    Attributes:
+        owner: The client id that is sent with commits, so that a broker of ours refuses those of queues that
+            another member has begun in; None where no queue is shared.
+    """
+
+    owner: str | None
 
     async def start_of(self, queue: MessageQueue) -> tuple[int, Begin]:
         """Returns the queue offset to go on from, and whether that is the one that is kept."""
@@ -60,9 +67,13 @@ class BrokerOffsetStore:
         group: The consumer group.
         first: Says where to begin in a queue without an offset.
         clock: Says when a topic did not exist.
+        owner: As the attribute.
     """
 
-    def __init__(self, brokers: Brokers, group: str, first: FirstOffsets, clock: Clock) -> None:
+    def __init__(
+        self, brokers: Brokers, group: str, first: FirstOffsets, clock: Clock, owner: str | None
+    ) -> None:
+        self.owner = owner
         self._brokers = brokers
         self._group = group
         self._first = first
@@ -108,7 +119,9 @@ class BrokerOffsetStore:
         Raises:
             SeglogError: The broker refuses, or there is no answer.
         """
-        header = UpdateConsumerOffsetHeader(self._group, queue.topic, queue.queue_id, queue_offset)
+        header = UpdateConsumerOffsetHeader(
+            self._group, queue.topic, queue.queue_id, queue_offset, self.owner
+        )
         await self._brokers.order(queue.broker_name, Request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     def persist(self) -> Deferred[None]:

@@ -8,17 +8,18 @@ Source: ``MQClientInstance.java persistAllConsumerOffset``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Final
 
 from seglog.client.client import Client
 from seglog.client.home import Bell, sleep, until
+from seglog.consumer.brokers import is_fenced
 from seglog.consumer.offsets.offset_store import OffsetStore
 from seglog.consumer.process_queue import ProcessQueue
 from seglog.consumer.queues.parted import PartedQueues
 from seglog.consumer.shares.words import in_words
-from seglog.errors import CommitError, FencedError, RemoteProtocolError, SeglogError, Uncommitted
+from seglog.errors import ClosedError, CommitError, FencedError, RemoteProtocolError, SeglogError, Uncommitted
 from seglog.logs import logger
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.later import Deferred
@@ -40,10 +41,13 @@ class Commits:
         offsets: Where the group's offsets are.
         queues: The queues of the member.
         parted: Queues that the application has given up, which may still have messages to commit.
+        lose: Called with a queue that another member has, to give it up.
         interval_ms: The time between two timed commits.
 
     Attributes:
         progress: Rung when there may be more to commit.
+        lost: Released queues with finished messages that were not committed, for the next call.
+        ask_for_others: Returns queues of a topic that are other members' shares by now; see ``Sharing``.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Commits:
         offsets: OffsetStore,
         queues: Mapping[MessageQueue, ProcessQueue],
         parted: PartedQueues,
+        lose: Callable[[ProcessQueue], None],
         interval_ms: float = COMMIT_INTERVAL_MS,
     ) -> None:
         self._client = client
@@ -60,6 +65,9 @@ class Commits:
         self._offsets = offsets
         self._queues = queues
         self._parted = parted
+        self._lose = lose
+        self.lost: set[MessageQueue] = set()
+        self.ask_for_others: Callable[[str], Awaitable[Collection[MessageQueue]]] | None = None
         self._interval_ms = interval_ms
         self.progress = Bell(client.home)
 
@@ -80,20 +88,29 @@ class Commits:
             next_ms += self._interval_ms
 
     async def commit_all(self) -> None:
-        """Commits all queues; a queue whose broker refuses is tried again with the next commit."""
+        """Commits all queues; a queue whose broker refuses is tried again with the next commit.
+
+        Queues that were lost before it are forgotten: the next call is about what was done since.
+        """
+        self.lost.clear()
         for held in [*self._parted, *self._queues.values()]:
             await self.commit(held)
         self._parted.forget()
         await self.persist()
 
-    async def commit_parted(self) -> None:
-        """Commits queues that the application has given up, before it may take them again."""
+    async def commit_parted(self, *, is_last: bool = False) -> None:
+        """Commits queues that the application has given up, before it may take them again.
+
+        Args:
+            is_last: Whether the caller then makes the offsets survive the client.
+        """
         parted = list(self._parted)
         for held in parted:
             await self.commit(held)
         if parted:
             self._parted.forget()
-            await self.persist()
+            if not is_last:
+                await self.persist()
 
     async def commit_or_raise(self, lost: Iterable[MessageQueue] = ()) -> Deferred[None]:
         """Commits all queues for a call of the application; a refusal of one broker does not stop the others.
@@ -111,7 +128,8 @@ class Commits:
             SeglogError: The offsets cannot be written.
         """
         clock = self._client.clock
-        gone = set(lost)
+        gone = {*lost, *(self.lost - self._queues.keys()), *await self._lose_others()}
+        self.lost.clear()
         failures: list[Uncommitted] = []
         for held in sorted((*self._parted, *self._queues.values()), key=_QUEUE):
             queue, now_ms = held.queue, clock.monotonic_ms()
@@ -121,7 +139,9 @@ class Commits:
             if queue_offset is None:
                 continue
             try:
-                await self._bring(held, queue_offset)
+                await self._bring(held, queue_offset, is_asked=self._must_ask)
+            except FencedError:
+                gone.add(queue)
             except SeglogError as error:
                 failures.append(
                     Uncommitted(queue.topic, queue.broker_name, queue.queue_id, queue_offset, error)
@@ -138,33 +158,69 @@ class Commits:
             )
         return settled
 
+    @property
+    def _must_ask(self) -> bool:
+        """Whether brokers may be RocketMQ's, which take every commit, and the group shares its queues."""
+        return not self._client.is_in_process and self._offsets.owner is not None
+
+    async def _lose_others(self) -> Collection[MessageQueue]:
+        """Gives up queues that are other members' shares by now; returns those with offsets to commit."""
+        if not self._must_ask or self.ask_for_others is None:
+            return ()
+        now_ms, found = self._client.clock.monotonic_ms(), list[MessageQueue]()
+        open_queues = {
+            queue: held
+            for queue, held in self._queues.items()
+            if not (held.is_dropped or held.is_locked or held.to_commit(now_ms) is None)
+        }
+        for topic in sorted({queue.topic for queue in open_queues}):
+            for queue in await self.ask_for_others(topic):
+                if queue in open_queues:
+                    self._lose(open_queues[queue])
+                    found.append(queue)
+        return found
+
     async def commit(self, held: ProcessQueue) -> None:
         """Commits the offset of a queue, unless its broker has it already."""
         queue_offset = held.to_commit(self._client.clock.monotonic_ms())
         if queue_offset is not None:
             try:
                 await self._bring(held, queue_offset)
+            except FencedError as error:
+                _log.info("%s is not committed at %d: %s", held.queue, queue_offset, error)
             except SeglogError as error:
                 self._say(held.queue, queue_offset, error)
 
-    async def _bring(self, held: ProcessQueue, queue_offset: int) -> None:
-        """Commits an offset, unless the broker has it already, or one of another member."""
+    async def _bring(self, held: ProcessQueue, queue_offset: int, *, is_asked: bool = False) -> None:
+        """Commits an offset, unless the broker has it already, or one of another member.
+
+        Args:
+            held: The queue.
+            queue_offset: The offset.
+            is_asked: Whether the broker's offset is read before in any case.
+
+        Raises:
+            FencedError: Another member has begun in the queue; it is given up.
+            SeglogError: The broker refuses, or there is no answer.
+        """
         if held.is_gone:  # else it may reach a new topic of that name
             raise _gone(held.queue)
         doubts, cache = held.doubts, held.cache
         try:
-            await self._bring_there(held, queue_offset)
+            if is_asked or held.must_ask(queue_offset):
+                is_wanted = held.is_wanted(queue_offset, await self._offsets.kept(held.queue))
+            else:
+                is_wanted = True
+            if is_wanted:
+                await self._offsets.commit(held.queue, queue_offset)
         except RemoteProtocolError as error:
             held.is_gone |= error.code is ResponseCode.TOPIC_NOT_EXIST
+            if is_fenced(error):
+                self._lose(held)
+                raise FencedError(str(error)) from None
             raise
         if held.cache is cache:  # else the queue was moved meanwhile, and its new offset is not committed yet
             held.note_committed(queue_offset, doubts)
-
-    async def _bring_there(self, held: ProcessQueue, queue_offset: int) -> None:
-        if not held.must_ask(queue_offset) or held.is_wanted(
-            queue_offset, await self._offsets.kept(held.queue)
-        ):
-            await self._offsets.commit(held.queue, queue_offset)
 
     async def commit_at(self, queue: MessageQueue, queue_offset: int) -> None:
         """Commits an offset; a failure is logged."""
@@ -178,12 +234,24 @@ class Commits:
         _log.log(level, "%s is not committed at %d: %s", queue, queue_offset, error)
 
     async def persist(self) -> None:
-        """Makes committed offsets survive the client."""
-        try:
-            await until(self._offsets.persist())
-        except SeglogError as error:
+        """Makes committed offsets survive the client; a failure is logged."""
+        error = await self.why_unwritten()
+        if error is not None:
             level = self._client.troubles.level(f"offsets of {self._group}", error)
             _log.log(level, "the offsets of group %s are not written: %s", self._group, error)
+
+    async def why_unwritten(self) -> SeglogError | None:
+        """Makes committed offsets survive the client; returns why they cannot be written, None if they are.
+
+        A broker in this process that is closed has said itself what it could not save.
+        """
+        try:
+            await until(self._offsets.persist())
+        except ClosedError:
+            return None
+        except SeglogError as error:
+            return error
+        return None
 
 
 def _gone(queue: MessageQueue) -> RemoteProtocolError:

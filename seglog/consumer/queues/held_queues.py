@@ -35,6 +35,8 @@ CORRECTION_MS: Final = 10_000
 """How long a queue stays dropped before its offset is corrected, unless that is done at once."""
 FORCE_MS: Final = 20_000
 """How long after its last renewal the lock of a dropped queue is released in any case."""
+_TOGETHER_MS: Final = 100
+"""How long lost queues are gathered, to be logged in one line."""
 
 _log = logger(__name__)
 
@@ -77,7 +79,7 @@ class HeldQueues:
         self.all: dict[MessageQueue, ProcessQueue] = {}
         self.parted = PartedQueues(client.clock, self._past)
         self.commits = Commits(
-            client, settings.group, offsets, self.all, self.parted, settings.commit_interval_ms
+            client, settings.group, offsets, self.all, self.parted, self.lose, settings.commit_interval_ms
         )
         self.pulling = Pulling(
             client,
@@ -85,11 +87,13 @@ class HeldQueues:
             offsets,
             subscriptions,
             self._correct,
+            self.lose,
             queues=self.all,
             is_in_order=service.IS_IN_ORDER,
             is_polled=service.IS_POLLED,
         )
         self._rates: dict[str, Rates] = {}
+        self._lost: list[MessageQueue] = []
         self.is_leaving = self.is_cut_short = False
         self._share_anew: Callable[[], None] | None = None
 
@@ -148,6 +152,30 @@ class HeldQueues:
         held.drop()
         return start(self._client.home, self._let_go(held), f"handing over of {held.queue}")
 
+    def lose(self, held: ProcessQueue) -> None:
+        """Gives up a queue that another member has; it is begun again where that is no longer so.
+
+        Nothing more of it is committed: the other member gets what is not committed.
+        """
+        if held.is_lost:
+            return
+        is_going = held.is_dropped and not held.is_taken
+        held.drop(is_lost=True)
+        if not is_going:
+            if not self._lost:
+                start(self._client.home, self._say_lost(), f"word of lost queues of {self._settings.group}")
+            self._lost.append(held.queue)
+            start(self._client.home, self._let_go(held), f"loss of {held.queue}")
+
+    async def _say_lost(self) -> None:
+        """Logs lost queues, those of one topic together: another member takes its share at once."""
+        await sleep(self._client.home, _TOGETHER_MS)
+        lost, self._lost = self._lost, []
+        for topic in sorted({queue.topic for queue in lost}):
+            of_topic = sorted(queue for queue in lost if queue.topic == topic)
+            what = "group %s gives up %s: another member's share"
+            _log.info(what, self._settings.group, in_words(of_topic))
+
     async def _correct(self, held: ProcessQueue, queue_offset: int) -> None:
         """Moves to the broker's offset: ours is out of range. Messages being processed are not counted."""
         held.cache.freeze()
@@ -181,6 +209,8 @@ class HeldQueues:
                 await self.commits.persist()
         if self.all.get(held.queue) is held:
             del self.all[held.queue]
+            if held.is_lost and not self._service.IS_POLLED and held.is_ahead:
+                self.commits.lost.add(held.queue)
             if held.is_given_up:
                 self.parted.add(held)
             else:

@@ -195,6 +195,22 @@ class Sharing:
         self._note(topic, lacks, looks)
         return lacks is None
 
+    async def others(self, topic: str) -> Collection[MessageQueue]:
+        """Returns its queues of a topic that are other members' shares by now; none if no broker says so.
+
+        A broker is asked for the members, and the share is computed of them; nothing is taken or given up.
+        """
+        queues = self._client.routes.known_to_read(topic)
+        try:
+            members = await self._members(queues) if queues else None
+            share = None if members is None else self._allocated(topic, queues, members)
+        except SeglogError as error:
+            _log.debug("the share of %s is not checked for group %s: %s", topic, self._group, error)
+            return ()
+        if share is None:
+            return ()
+        return [queue for queue in self._queues if queue.topic == topic and queue not in share]
+
     def _allocated(
         self, topic: str, queues: Collection[MessageQueue], members: Collection[str]
     ) -> Collection[MessageQueue] | None:

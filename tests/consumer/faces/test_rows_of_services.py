@@ -23,7 +23,7 @@ from seglog import (
     PushConsumer,
 )
 from seglog.client.connect import Target
-from tests.support.faces import driven
+from tests.support.faces import driven, is_awaited
 from tests.support.listening import BrokerServer
 from tests.support.machine.patience import patience_s, wait_until
 
@@ -68,7 +68,7 @@ class Listening:
 
     def of(self, kind: Callable[..., Any]) -> Callable[[Message], Any]:
         """Returns it in the form that is usual with a consumer."""
-        return self.awaited if hasattr(kind, "__aenter__") else self.plain
+        return self.awaited if is_awaited(kind) else self.plain
 
     def plain(self, message: Message) -> Consume | None:
         self._note(message)
@@ -94,7 +94,7 @@ def fill(broker: Broker, count: int = COUNT) -> None:
 
 def turn(consumer: Any) -> None:
     """Lets a loop of the test work for a moment; a plain consumer has threads."""
-    if hasattr(consumer.made, "__aenter__"):
+    if is_awaited(consumer.made):
         consumer._runner.run(asyncio.sleep(0.01))
 
 
