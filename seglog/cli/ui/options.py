@@ -16,6 +16,7 @@ from seglog.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from seglog.storage.directory import LogPaths, LogRoot, ReadingRoot
+    from seglog.storage.files import StoreRoot
     from seglog.storage.format.index import IndexGeometry
 
 
@@ -129,6 +130,16 @@ def writing(path: Path) -> LogRoot:
     from seglog.storage.directory import LogRoot
 
     return LogRoot(path, follow=followed(path), log=_log_paths())
+
+
+def undoing(path: Path) -> StoreRoot:
+    """Returns the files of a store for an undo, each in the folder where it is, as undo packs name them.
+
+    No configuration needs to state the folders of the log: no file gets a new place.
+    """
+    from seglog.storage.files import StoreRoot
+
+    return StoreRoot(path, follow=followed(path))
 
 
 def _log_paths() -> LogPaths | None:

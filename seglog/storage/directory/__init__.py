@@ -57,6 +57,7 @@ from seglog.storage.directory.log_paths import LOG_PATHS as LOG_PATHS
 from seglog.storage.directory.log_paths import READ_ONLY_PATHS as READ_ONLY_PATHS
 from seglog.storage.directory.log_paths import LogPaths as LogPaths
 from seglog.storage.directory.log_paths import stated_log_paths as stated_log_paths
+from seglog.storage.directory.log_places import OneLog as OneLog
 from seglog.storage.directory.log_root import LogRoot as LogRoot
 from seglog.storage.directory.misnamed import as_stated as as_stated
 from seglog.storage.directory.misnamed import check_names as check_names

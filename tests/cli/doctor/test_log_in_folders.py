@@ -95,10 +95,96 @@ def test_a_repair_that_knows_the_folders_repairs_in_both_and_is_undone_in_both(r
     assert files_of(root) == names
     findings = check_store(root, clock=new_clock()).findings
     assert "log-hole" not in {one.code for one in findings}
-    conf(root, *FOLDERS)
-    assert seglog("undo", root).exit_code == 0
-    (root / "broker.conf").unlink()
+    assert seglog("undo", root).exit_code == 0  # its pack has all that it needs
     assert content(root) == before
+
+
+def logs(root):
+    """Returns the log files of both folders, by number."""
+    return sorted((path for folder in FOLDERS for path in (root / folder).iterdir()), key=lambda at: at.name)
+
+
+def exchange(root):
+    """Exchanges the contents of two files in different folders."""
+    first, second = logs(root)[:2]
+    first.rename(root / "aside")
+    second.rename(first)
+    (root / "aside").rename(second)
+
+
+def renumber(root):
+    """Gives the last file with records, which is in the second folder, the number of the next but one."""
+    for path in logs(root)[2:]:
+        path.unlink()
+    last = logs(root)[1]
+    last.rename(last.with_name(f"{4 * SEGMENT:020d}"))
+
+
+def copy_over(root):
+    """Copies a file of the first folder over one of the second."""
+    first, _second, _third, fourth = logs(root)[:4]
+    shutil.copyfile(first, fourth)
+
+
+def lose(root):
+    """Removes a file of the second folder: a repair creates it, with tombstones."""
+    logs(root)[1].unlink()
+
+
+HARMS = (exchange, renumber, copy_over, lose, damage)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_repair_of_names_in_both_folders_is_undone_without_a_configuration(harm, root, tmp_path, seglog):
+    harm(root)
+    before = content(root)
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("repair", "--apply", "--yes", "--broker-conf", given, root)
+    assert ran.exit_code in (0, 6), ran
+    assert content(root) != before
+    told = {one.code for one in check_store(root, clock=new_clock()).findings}
+    assert not told & {"undo-unsound", "log-file-misnamed", "log-hole"}
+    packs = len(list((root / "seglog/undo").iterdir()))
+    for left in reversed(range(packs)):
+        ran = seglog("undo", root)
+        assert ran.exit_code == 0, ran
+        assert (f"repair {left} next" in ran.stdout) == (left > 0)
+    assert content(root) == before
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_stopped_repair_in_both_folders_is_taken_back_first(harm, root, tmp_path, seglog):
+    harm(root)
+    before = content(root)
+    given = conf(tmp_path, *FOLDERS)
+    repair = ("repair", "--broker-conf", given, root)
+    assert seglog(*repair, "--apply", "--yes").exit_code in (0, 6)
+    whole = served(root)
+    for pack in (root / "seglog/undo").iterdir():
+        (pack / "after").unlink()
+    stopped = content(root)
+    shown = seglog(*repair)
+    assert shown.exit_code in (1, 5), shown
+    assert content(root) == stopped
+    assert seglog(*repair, "--apply", "--yes").exit_code in (0, 6)
+    assert served(root) == whole
+    while seglog("undo", root).exit_code == 0:
+        pass
+    assert content(root) == before
+
+
+def test_no_repair_is_taken_back_after_a_file_in_the_second_folder_was_changed(root, tmp_path, seglog):
+    copy_over(root)
+    given = conf(tmp_path, *FOLDERS)
+    assert seglog("repair", "--apply", "--yes", "--broker-conf", given, root).exit_code in (0, 6)
+    with logs(root)[1].open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"late")
+    changed = content(root)
+    ran = seglog("undo", root)
+    assert ran.exit_code != 0
+    assert "commitlog2/" in ran.stderr
+    assert content(root) == changed
 
 
 def test_a_configuration_that_names_a_folder_that_is_not_here_is_refused(root, tmp_path, seglog):
