@@ -80,6 +80,7 @@ UNCERTAIN: Final = frozenset(
         "queue-file-due",
         "queue-file-empty",
         "queue-length-unknown",
+        "rocksdb-damaged",
         "undo-unfinished",
     }
 )

@@ -49,7 +49,7 @@ from seglog.storage.format.ours import Seal
 from seglog.storage.format.queue import BATCH_UNIT, batch_in_use, in_use
 from seglog.storage.format.record import properties
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.scan import log_findings
+from seglog.storage.scan import log_findings, refusals
 from seglog.storage.seals import (
     BlockCheck,
     Concerned,
@@ -221,6 +221,8 @@ class _Verification:
             _is_of_log(finding) and finding.code not in _OF_SOUND for finding in self._findings
         ):
             self._findings = self._concluded(conclude().findings)
+        if any(finding.severity is not Severity.NOTE for finding in self._findings):
+            self._findings += refusals(self._files, self._root)  # what to do depends on it
         return VerifyReport(
             self._segment,
             tuple(by_seal),

@@ -26,3 +26,4 @@ from seglog.storage.scan.listed import ListedStore as ListedStore
 from seglog.storage.scan.message_counts import MessageCounts as MessageCounts
 from seglog.storage.scan.message_counts import QueueEnds as QueueEnds
 from seglog.storage.scan.message_counts import Queues as Queues
+from seglog.storage.scan.rocksdb_findings import refusals as refusals
