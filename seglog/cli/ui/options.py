@@ -122,14 +122,14 @@ def reading(path: Path) -> ReadingRoot:
     """Returns the files of a store for reading: names and file kinds that no store has count as absent."""
     from seglog.storage.directory import ReadingRoot
 
-    return ReadingRoot(path, follow=followed(path), log=_log_paths())
+    return ReadingRoot(path, follow=followed(path), log=log_paths())
 
 
 def writing(path: Path) -> LogRoot:
     """Returns the files of a store for changes: names and file kinds that no store has are refused."""
     from seglog.storage.directory import LogRoot
 
-    return LogRoot(path, follow=followed(path), log=_log_paths())
+    return LogRoot(path, follow=followed(path), log=log_paths())
 
 
 def undoing(path: Path) -> StoreRoot:
@@ -142,7 +142,7 @@ def undoing(path: Path) -> StoreRoot:
     return StoreRoot(path, follow=followed(path))
 
 
-def _log_paths() -> LogPaths | None:
+def log_paths() -> LogPaths | None:
     """Returns the folders of the log that the configuration of the command line states."""
     ctx = click.get_current_context(silent=True)
     return None if ctx is None else ctx.meta.get(_LOG_PATHS)

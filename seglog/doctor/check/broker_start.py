@@ -77,6 +77,7 @@ UNCERTAIN: Final = frozenset(
         "file-unreadable",
         "log-file-misnamed",
         "log-file-missing",
+        "log-folder",
         "queue-file-due",
         "queue-file-empty",
         "queue-length-unknown",

@@ -99,6 +99,17 @@ class LogPlaces:
         """
         return self._place(self._finder.find(self._tops()))
 
+    def every_folder(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the folders of the log, ``commitlog`` among them, and those of them that get no new file.
+
+        They are those that a configuration states, if it states those that the store has.
+        """
+        with suppress(UnsupportedStoreError):
+            if (placed := self.stated()) is not None:
+                return placed.names, tuple(name for name in placed.names if name not in placed.writable)
+        folders = self.look().names
+        return (COMMIT_LOG, *folders) if self._has_log() or not folders else folders, ()
+
     def parts_of(self, name: str) -> tuple[str, ...]:
         """Returns the names that lead to a file of the log, which has its name in ``commitlog``."""
         folders = self.folders

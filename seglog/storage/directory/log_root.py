@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -71,6 +72,14 @@ class LogRoot(StoreRoot):
     @override
     def log_folders(self) -> tuple[str, ...]:
         return tuple(name for name in self.places.folders.names if self._plain.is_dir(self.path / name))
+
+    @property
+    @override
+    def unstated_folders(self) -> tuple[str, ...]:
+        with suppress(UnsupportedStoreError):  # one that states others states not these
+            if self.places.stated() is not None:
+                return ()
+        return self.log_folders
 
     def stated_folders(self) -> PlacedFolders | None:
         """Returns the folders of the log that a configuration states, None if none states any.

@@ -200,6 +200,11 @@ class StoreRoot(RootFolder):
         return ()
 
     @property
+    def unstated_folders(self) -> tuple[str, ...]:
+        """Those of :attr:`log_folders` that no configuration states."""
+        return ()
+
+    @property
     def as_it_is(self) -> StoreRoot:
         """The files of the store with each in the folder where it is; a plain root shows no others."""
         return self

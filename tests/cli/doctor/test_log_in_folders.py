@@ -6,9 +6,11 @@ import shutil
 
 import pytest
 
+from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.triage import verdict_on
 from seglog.doctor.copies.backup import make_backup
+from seglog.errors import Ending
 from seglog.storage.directory import LogRoot
 from seglog.storage.findings.code import Severity
 from tests.doctor.check.test_lengths import SEGMENT, served
@@ -61,12 +63,61 @@ def damage(root):
         path.write_bytes(data)
 
 
-def test_a_check_finds_no_loss_and_names_the_folder(root, whole):
+def wrong(report):
+    return [(one.code, one.file) for one in report.findings if one.severity is not Severity.NOTE]
+
+
+def other_conf(root):
+    """Puts a configuration into the store that states no folder of the log."""
+    (root / "broker.conf").write_text("brokerName=b\n")
+
+
+@pytest.mark.parametrize("also", [lambda _root: None, other_conf])
+def test_a_folder_that_no_configuration_states_is_named_and_no_loss(also, root, whole, seglog):
+    also(root)
     report = check_store(root, clock=new_clock())
-    assert [one for one in report.findings if one.severity is not Severity.NOTE] == []
-    assert ("log-folder", "commitlog2") in {(one.code, one.file) for one in report.findings}
+    assert wrong(report) == [("log-folder", "commitlog2")]
     assert "commitlog2" not in {one.file for one in report.findings if one.code == "stray"}
+    verdict = verdict_on(report)
+    assert verdict.start.start is Start.UNKNOWN
+    assert verdict.lost == 0
+    ran = seglog("check", root)
+    assert ran.exit_code == Ending.FINDINGS
+    assert f"next      seglog repair --broker-conf FILE {root}" in ran.stdout
     assert served(root) == whole
+    ran = seglog("info", root)
+    assert "none: opening for writing is refused" in ran.stdout
+    assert f"storePathCommitLog={root}/commitlog,{root}/commitlog2\n" in ran.stdout
+    ran = seglog("verify", root)
+    assert (ran.exit_code, "as it was written" in ran.stdout) == (0, True)
+
+
+def test_a_folder_that_a_configuration_states_is_no_finding(root, tmp_path, seglog):
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("check", "--broker-conf", given, root)
+    assert (ran.exit_code, "log-folder" in ran.stdout) == (0, False)
+    assert seglog("repair", "--broker-conf", given, root).exit_code == 0
+    conf(root, *FOLDERS)
+    report = check_store(root, clock=new_clock())
+    assert verdict_on(report).start.start is Start.YES
+    assert report.is_clean
+    ran = seglog("info", root)
+    assert f"storePathCommitLog={root}/commitlog,{root}/commitlog2\n" in ran.stdout
+    assert "log-folder" not in ran.stdout
+
+
+def test_info_names_a_log_that_is_in_another_folder_alone(root, seglog):
+    for path in list((root / "commitlog").iterdir()):
+        path.rename(root / "commitlog2" / path.name)
+    assert f"storePathCommitLog={root}/commitlog2\n" in seglog("info", root).stdout
+
+
+def test_what_a_configuration_says_beside_the_folders_is_in_what_info_says(root, seglog):
+    path = conf(root, *FOLDERS)
+    path.write_text(path.read_text() + "readOnlyCommitLogStorePaths=/a/store/commitlog2\n")
+    ran = seglog("info", root)
+    assert f"storePathCommitLog={root}/commitlog,{root}/commitlog2\n" in ran.stdout
+    assert f"readOnlyCommitLogStorePaths={root}/commitlog2\n" in ran.stdout
 
 
 @pytest.mark.parametrize("words", [
@@ -208,7 +259,9 @@ def test_nothing_is_called_lost_for_good_while_a_link_may_lead_to_it(root, tmp_p
     assert seglog("put", root, "Topic", "body").exit_code == 29
     assert seglog("repair", "--apply", "--yes", root).exit_code == 29
     assert content(root) == before
-    assert check_store(root, clock=new_clock(), follow=("commitlog2",)).is_clean
+    assert wrong(check_store(root, clock=new_clock(), follow=("commitlog2",))) == [
+        ("log-folder", "commitlog2")
+    ]
     assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 21
     conf(root, *FOLDERS)
     assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 0
@@ -219,4 +272,4 @@ def test_a_backup_has_each_file_in_its_folder(links, root, tmp_path, whole):
     make_backup(LogRoot(root), root, tmp_path / "backup", links=links)
     assert files_of(tmp_path / "backup") == files_of(root)
     assert served(tmp_path / "backup") == whole
-    assert check_store(tmp_path / "backup", clock=new_clock()).is_clean
+    assert wrong(check_store(tmp_path / "backup", clock=new_clock())) == [("log-folder", "commitlog2")]
