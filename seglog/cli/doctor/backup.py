@@ -12,7 +12,7 @@ from seglog.doctor.copies import Copied, make_backup
 from seglog.errors import Ending
 from seglog.storage.directory import ReadingRoot, as_stated
 from seglog.storage.files import StoreRoot
-from seglog.storage.findings import Severity, finding_fields
+from seglog.storage.findings import Severity, findings_fields, refuses_repair
 from seglog.storage.small_files import stopped_repair
 from seglog.storage.survey import Survey, survey
 
@@ -53,14 +53,14 @@ def command(*, path: Path, target: Path, copies: bool, no_verify: bool, as_json:
                 "records": None if found is None else len(found.rows),
                 "leftOut": done.left_out,
                 "misnamedFiles": None if found is None else misnamed_count(found),
-                "losses": [finding_fields(finding) for finding in losses],
+                "losses": [*findings_fields(losses, [] if found is None else found.findings)],
             }
         )
     else:
         show_copied(done, found)
         if losses:
             render.say()
-            show_findings(losses, target)
+            show_findings(losses, target, [] if found is None else found.findings)
     if losses:
         raise click.exceptions.Exit(Ending.LOSS)
 
@@ -91,7 +91,8 @@ def show_copied(done: Copied, found: Survey | None) -> None:
         )
     if found is not None and (misnamed := misnamed_count(found)):
         files = render.count_text(misnamed, "file")
-        named["misnamed"] = f"{files} of the log, as in the store: `seglog repair` gives each its name"
+        repaired = "" if any(map(refuses_repair, found.findings)) else ": `seglog repair` gives each its name"
+        named["misnamed"] = f"{files} of the log, as in the store{repaired}"
     if stopped_repair(StoreRoot(done.target), done.target):
         named["half done"] = "a repair of the store was stopped, so the copy is half repaired too"
     if done.left_out:

@@ -100,6 +100,7 @@ def command(
                 progress=tell,
                 given=given,
                 follow=options.followed(path),
+                log=options.log_paths(),
             )
     except KeyboardInterrupt:
         render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)

@@ -48,7 +48,7 @@ def command(*, path: Path, is_sure: bool, no_trial: bool, given: FileSizes) -> N
       6  something is left that no repair puts right
     """  # noqa: D301 - click takes the character itself
     _step(1, "what is wrong")
-    report = check_store(path, follow=options.followed(path))
+    report = check_store(path, follow=options.followed(path), log=options.log_paths())
     render.facts(verdict_facts(report, path))
     render.say(f"all that was found: {shell_line(['seglog', 'check', path])}")
     if report.is_clean:
@@ -127,6 +127,6 @@ def _kept_branch(path: Path, name: str) -> str:
 def _repair(path: Path, given: FileSizes) -> Ending:
     """Repairs a store or a branch without asking; returns whether findings are left."""
     plan, pack = repair_store(options.writing(path), path, SystemClock(), lambda _plan: True, given)
-    plan.left = wrong_now(path, options.followed(path))
+    plan.left = wrong_now(path, options.followed(path), options.log_paths())
     show_done(plan, pack, path)
     return Ending.LEFT if plan.left else Ending.CLEAN

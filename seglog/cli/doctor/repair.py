@@ -72,7 +72,7 @@ def command(
 def _show_plan(path: Path, given: FileSizes, *, is_long: bool, as_json: bool) -> Ending:
     """Prints what a repair would do; returns the ending of a check of the unrepaired store, or LEFT."""
     plan = dry_run(path, given)
-    report = check_store(path, follow=options.followed(path))
+    report = check_store(path, follow=options.followed(path), log=options.log_paths())
     wrong = judge(plan, report)
     _tell_plan(plan, is_sound=not wrong, is_long=is_long, as_json=as_json)
     helps = plan.first or plan.actions
@@ -86,7 +86,7 @@ def _show_plan(path: Path, given: FileSizes, *, is_long: bool, as_json: bool) ->
 def _apply(path: Path, given: FileSizes, *, is_sure: bool, is_long: bool, as_json: bool) -> Ending:
     """Repairs a store if the user agrees; returns whether findings are left."""
     shown: list[Plan] = []
-    before = check_store(path, follow=options.followed(path))
+    before = check_store(path, follow=options.followed(path), log=options.log_paths())
 
     def confirm(plan: Plan) -> bool:
         judge(plan, before)
@@ -107,7 +107,7 @@ def _apply(path: Path, given: FileSizes, *, is_sure: bool, is_long: bool, as_jso
         render.say("nothing was changed")
         raise click.exceptions.Exit(Ending.FINDINGS)
     plan.rescued = verdict_on(before).saved
-    wrong = plan.left = wrong_now(path, options.followed(path))
+    wrong = plan.left = wrong_now(path, options.followed(path), options.log_paths())
     if as_json:
         _emit(plan, pack)
     else:

@@ -12,6 +12,7 @@ from seglog.doctor.repair import locked
 from seglog.doctor.undo import UndoPack, discard_pack, list_packs, other_names, read_whole, undo_repair
 from seglog.errors import CorruptError, FileKindError, UnsafePathError
 from seglog.storage.files import StoreRoot
+from seglog.text import shell_line
 
 
 @click.command
@@ -32,7 +33,7 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
     repair that was stopped half-way is taken back as well; so is one that is half undone. A pack that is
     damaged, or that does not fit the store any more, can only be moved aside.
     """
-    files = options.reading(path) if is_list else options.writing(path)
+    files = options.reading(path) if is_list else options.undoing(path)
     check_store(path)
     if is_list:
         packs = list_packs(files, path)
@@ -58,14 +59,19 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
         return
     with locked(files, path):
         pack = undo_repair(files, path, number)
+        left = list_packs(files, path)
     if as_json:
-        render.emit(_fields(pack))
+        render.emit(_fields(pack) | {"left": left})
         return
-    restored = len({*pack.old, *pack.kept, *pack.moved})
+    restored = len(_changed(pack))
     render.say(
         f"repair {pack.number} is taken back: {render.count_text(restored, 'file')} as before,"
         f" {render.count_text(len(pack.created), 'new file')} removed"
     )
+    if left:
+        undo = shell_line(["seglog", "undo", path])
+        packs = render.count_text(len(left), "older undo pack")
+        render.say(f"{packs} left: `{undo}` takes back repair {left[-1]} next")
 
 
 def _list_one(files: StoreRoot, path: Path, number: int, *, as_json: bool) -> None:
@@ -83,11 +89,15 @@ def _tell(pack: UndoPack, *, as_json: bool) -> None:
         render.emit(_fields(pack))
         return
     state = "half undone" if pack.is_undoing else "stopped half-way" if pack.after is None else "finished"
-    changed = len({*pack.old, *pack.kept, *pack.moved})
+    changed = len(_changed(pack))
     render.say(
         f"{pack.number:3}  {render.time_text(pack.begun_ms)}  {state},"
         f" {render.count_text(changed, 'file')} changed, {len(pack.created)} new"
     )
+
+
+def _changed(pack: UndoPack) -> set[str]:
+    return {*pack.old, *pack.kept, *pack.moved, *pack.renamed}
 
 
 def _fields(pack: UndoPack) -> dict[str, object]:
@@ -97,6 +107,6 @@ def _fields(pack: UndoPack) -> dict[str, object]:
         "begun": pack.begun_ms,
         "finished": pack.after is not None,
         "undoing": pack.is_undoing,
-        "changed": sorted({*pack.old, *pack.kept, *pack.moved}),
+        "changed": sorted(_changed(pack)),
         "created": sorted(pack.created),
     }

@@ -58,7 +58,14 @@ def show_verified(
         SeglogError: There is no log, or it cannot be read.
     """
     with render.progress("verifying the log") as tell:
-        report = verify_store(path, progress=tell, seal=seal, given=given, follow=options.followed(path))
+        report = verify_store(
+            path,
+            progress=tell,
+            seal=seal,
+            given=given,
+            follow=options.followed(path),
+            log=options.log_paths(),
+        )
     if as_json:
         render.emit({"kind": "verify", "path": str(path), **_fields(report)})
     else:

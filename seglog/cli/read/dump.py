@@ -22,7 +22,7 @@ from seglog.cli.read.reading import iter_records, log_as_stated, survey_store
 from seglog.cli.ui import messages, options, pager, render
 from seglog.errors import CorruptError
 from seglog.storage.directory import LogReader
-from seglog.storage.findings import Finding, finding_fields
+from seglog.storage.findings import Finding, findings_fields
 from seglog.storage.format.layout import U32
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.format.queue import BATCH_UNIT_BYTES, CQ_UNIT_BYTES
@@ -248,8 +248,8 @@ def _json_lines(found: Survey, reader: LogReader, *, with_log: bool) -> Iterator
                 yield java_lines.message_line(*item)
     for hole in iter_holes(found):
         yield java_lines.hole_line(*hole)
-    for finding in damage_of(found):
-        yield java_lines.finding_line(finding_fields(finding))
+    for fields in findings_fields([*damage_of(found)], found.findings):
+        yield java_lines.finding_line(fields)
     if with_log:
         yield from _json_log_lines(found, reader)
 

@@ -25,8 +25,10 @@ from seglog.storage.directory import (
     BATCH_FILE,
     INDEX_ENTRIES,
     INDEX_SLOTS,
+    LOG_PATHS,
     NOTHING_KNOWN,
     QUEUE_FILE,
+    READ_ONLY_PATHS,
     SEGMENT,
     SEPARATE_QUEUES,
     FileSizes,
@@ -36,7 +38,7 @@ from seglog.storage.directory import (
 )
 from seglog.storage.findings import Severity, findings_fields
 from seglog.storage.format.index import DEFAULT_INDEX_GEOMETRY
-from seglog.storage.format.names import CONFIG
+from seglog.storage.format.names import COMMIT_LOG, CONFIG
 from seglog.storage.format.record import CRC32, decode_message
 from seglog.storage.overlay import BatchQueueState, QueueState, is_message
 from seglog.storage.scan import MessageCounts, doubt_of
@@ -51,7 +53,9 @@ _DERIVED: Final = (
     "queue-unit-wrong",
     "queue-unit-stray",
 )
-_REFUSED: Final = frozenset({"log-empty", "queue-length-unknown", "rocksdb-queues", "undo-unfinished"})
+_REFUSED: Final = frozenset(
+    {"log-empty", "log-folder", "queue-length-unknown", "rocksdb-queues", "undo-unfinished"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class Facts:
     def config_lines(self) -> list[str]:
         """Lines that ``broker.conf`` needs so that a RocketMQ broker can open the store."""
         geometry = self.found.geometry
-        lines = [f"storePathRootDir={self.path.resolve()}"]
+        lines = [f"storePathRootDir={self.path.resolve()}", *self._log_lines]
         # A length that is only guessed is left out, because the user would take it for a known one.
         if geometry.is_segment_known:
             lines.append(f"{SEGMENT}={geometry.segment_size_bytes}")
@@ -123,6 +127,17 @@ class Facts:
         if index and (division := index[-1].geometry) != DEFAULT_INDEX_GEOMETRY:
             lines += [f"{INDEX_SLOTS}={division.slot_count}", f"{INDEX_ENTRIES}={division.entry_count}"]
         return [*lines, "enabledAppendPropCRC=true"] if self.record_crc else lines
+
+    @property
+    def _log_lines(self) -> list[str]:
+        """Lines without which a broker does not find a log that is not in ``commitlog`` alone."""
+        files = options.reading(self.path)
+        folders, read_only = files.places.every_folder()
+        if folders == (COMMIT_LOG,):
+            return []
+        found = ((LOG_PATHS, folders), (READ_ONLY_PATHS, read_only))
+        root = self.path.resolve()
+        return [f"{name}={','.join(str(root / one) for one in of)}" for name, of in found if of]
 
     @property
     def _rocksdb_lines(self) -> list[str]:

@@ -16,7 +16,7 @@ from seglog.cli.ui import options, pager, render
 from seglog.errors import NotFoundError
 from seglog.storage.compaction import CompactionState
 from seglog.storage.directory import queue_directory
-from seglog.storage.findings import Finding, finding_fields
+from seglog.storage.findings import Finding, findings_fields
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, check_topic
 from seglog.storage.format.queue import plain_queue_kind
 from seglog.storage.overlay import BatchQueueState, QueueState
@@ -70,7 +70,7 @@ def command(*, path: Path, topic: str | None, as_json: bool) -> None:
         raise NotFoundError(f"the store has no topic {topic}")
     if as_json:
         for line in lines:
-            render.emit(_fields(line))
+            render.emit(_fields(line, found.findings))
     else:
         _show(lines)
 
@@ -156,7 +156,7 @@ def _how(findings: Sequence[Finding]) -> str:
     )
 
 
-def _fields(line: QueueLine) -> dict[str, object]:
+def _fields(line: QueueLine, among: Sequence[Finding]) -> dict[str, object]:
     return {
         "kind": "queue-state",
         "topic": line.topic,
@@ -168,7 +168,7 @@ def _fields(line: QueueLine) -> dict[str, object]:
         "fileBytes": line.files[1],
         "agrees": line.agrees,
         "how": line.how,
-        "findings": [finding_fields(finding) for finding in line.findings],
+        "findings": [*findings_fields(line.findings, among)],
     }
 
 

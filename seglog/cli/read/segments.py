@@ -15,7 +15,7 @@ from seglog.cli.ui import options, render
 from seglog.cli.ui.findings import show_findings
 from seglog.errors import CorruptError
 from seglog.storage.files import Files
-from seglog.storage.findings import Finding, finding_fields
+from seglog.storage.findings import Finding, findings_fields
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.kernels.walk import Rows
 from seglog.storage.seals import list_seals, read_seal
@@ -67,10 +67,10 @@ def command(*, path: Path, verify: bool, as_json: bool) -> None:
     if as_json:
         for segment in segments:
             render.emit(_fields(segment))
-        for finding in findings:
-            render.emit({"kind": "finding", **finding_fields(finding)})
+        for fields in findings_fields(findings, found.findings):
+            render.emit({"kind": "finding", **fields})
     else:
-        _show(segments, findings, path)
+        _show(segments, findings, found)
 
 
 def look_at_segments(found: Survey) -> list[Segment]:
@@ -145,14 +145,14 @@ def _fields(segment: Segment) -> dict[str, object]:
     }
 
 
-def _show(segments: Sequence[Segment], findings: Sequence[Finding], path: Path) -> None:
+def _show(segments: Sequence[Segment], findings: Sequence[Finding], found: Survey) -> None:
     columns = ("first offset", "size", "used", "records", "first stored", "last stored", "state", "seal")
     render.table((*columns, "holes"), [_cells(segment) for segment in segments], numbers=columns[:4])
     records = sum(segment.records for segment in segments)
     render.say(f"{render.count_text(len(segments), 'file')}, {render.count_text(records, 'record')}")
     if findings:
         render.say()
-        show_findings(findings, path)
+        show_findings(findings, found.root, found.findings)
 
 
 def _cells(segment: Segment) -> tuple[str, ...]:

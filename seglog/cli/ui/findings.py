@@ -16,19 +16,20 @@ _INDENT: Final = " " * 10
 """Indentation of the lines below a finding: they align with its meaning."""
 
 
-def show_findings(findings: Sequence[Finding], store: Path) -> None:
+def show_findings(findings: Sequence[Finding], store: Path, among: Sequence[Finding] = ()) -> None:
     """Prints findings; findings with the same code are printed together.
 
     Args:
         findings: The findings.
         store: The store directory, which is written into the commands to type.
+        among: Further findings on the store: some refuse a repair, or ask for its options.
     """
     render.say(f"findings: {counts_text(findings)}")
     by_code: dict[str, list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: -list(Severity).index(finding.severity)):
         by_code.setdefault(finding.code, []).append(finding)
     for same in by_code.values():
-        _show_same(same, findings, shell_text(store))
+        _show_same(same, [*findings, *among], shell_text(store))
 
 
 def _show_same(same: Sequence[Finding], findings: Sequence[Finding], typed: str) -> None:

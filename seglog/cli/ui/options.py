@@ -16,6 +16,7 @@ from seglog.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from seglog.storage.directory import LogPaths, LogRoot, ReadingRoot
+    from seglog.storage.files import StoreRoot
     from seglog.storage.format.index import IndexGeometry
 
 
@@ -121,17 +122,27 @@ def reading(path: Path) -> ReadingRoot:
     """Returns the files of a store for reading: names and file kinds that no store has count as absent."""
     from seglog.storage.directory import ReadingRoot
 
-    return ReadingRoot(path, follow=followed(path), log=_log_paths())
+    return ReadingRoot(path, follow=followed(path), log=log_paths())
 
 
 def writing(path: Path) -> LogRoot:
     """Returns the files of a store for changes: names and file kinds that no store has are refused."""
     from seglog.storage.directory import LogRoot
 
-    return LogRoot(path, follow=followed(path), log=_log_paths())
+    return LogRoot(path, follow=followed(path), log=log_paths())
 
 
-def _log_paths() -> LogPaths | None:
+def undoing(path: Path) -> StoreRoot:
+    """Returns the files of a store for an undo, each in the folder where it is, as undo packs name them.
+
+    No configuration needs to state the folders of the log: no file gets a new place.
+    """
+    from seglog.storage.files import StoreRoot
+
+    return StoreRoot(path, follow=followed(path))
+
+
+def log_paths() -> LogPaths | None:
     """Returns the folders of the log that the configuration of the command line states."""
     ctx = click.get_current_context(silent=True)
     return None if ctx is None else ctx.meta.get(_LOG_PATHS)

@@ -77,9 +77,11 @@ UNCERTAIN: Final = frozenset(
         "file-unreadable",
         "log-file-misnamed",
         "log-file-missing",
+        "log-folder",
         "queue-file-due",
         "queue-file-empty",
         "queue-length-unknown",
+        "rocksdb-damaged",
         "undo-unfinished",
     }
 )

@@ -39,7 +39,7 @@ from seglog.doctor.plans.unfinished import unfinished_findings
 from seglog.doctor.tables.config_tables import load_tables
 from seglog.errors import InvalidArgumentError, StoppedError
 from seglog.storage.audit import AuditPlan, AuditReport, Stitched, conclude_log, plan_audit, report_on
-from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogReader, as_stated
+from seglog.storage.directory import NOTHING_KNOWN, FileSizes, LogPaths, LogReader, as_stated
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.index_check import NO_DIFF, chain_finding, index_findings, load_index
 from seglog.storage.seals import Concerned
@@ -67,6 +67,7 @@ def check_store(
     split_bytes: int = SPLIT_BYTES,
     given: FileSizes = NOTHING_KNOWN,
     follow: Sequence[str] = (),
+    log: LogPaths | None = None,
 ) -> CheckReport:
     """Checks a store.
 
@@ -81,6 +82,7 @@ def check_store(
         split_bytes: Length of a split, a multiple of 64 KiB.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
+        log: The folders of the log that a configuration states; None to take ``broker.conf`` in the store.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
@@ -90,7 +92,7 @@ def check_store(
             given.
         StoppedError: ``should_stop`` returned True.
     """
-    check = StoreCheck(Path(path), clock, split_bytes=split_bytes, given=given, follow=follow)
+    check = StoreCheck(Path(path), clock, split_bytes=split_bytes, given=given, follow=follow, log=log)
     return check.run(resume_file, should_stop, progress, resume=resume)
 
 
@@ -116,6 +118,7 @@ class StoreCheck:
         verify: Whether to compute checksums; everything else is always checked.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
+        log: As for :func:`check_store`.
         files: Access to a store that is not on this machine; :meth:`run` needs a store on this machine.
         address: Name of the store in the report, if not ``root``.
         known: Records of the log that were checked when they were written.
@@ -141,6 +144,7 @@ class StoreCheck:
         verify: bool = True,
         given: FileSizes = NOTHING_KNOWN,
         follow: Sequence[str] = (),
+        log: LogPaths | None = None,
         files: CheckedFiles | None = None,
         address: str = "",
         known: KnownRecords | None = None,
@@ -152,7 +156,8 @@ class StoreCheck:
         self._clock = clock or SystemClock()
         self._begun_ms = self._clock.monotonic_ms()
         self._split_bytes = split_bytes
-        self._forgiving: CheckedFiles = ForgivingFiles(self._root, follow=follow) if files is None else files
+        own = ForgivingFiles(self._root, follow=follow, log=log) if files is None else files
+        self._forgiving: CheckedFiles = own
         self._files = as_stated(self._forgiving, self._root)
         # Tables are loaded before the walk: a writer then makes queues and log longer than the tables state.
         self.plan = plan_audit(self._root, self._files, split_bytes=split_bytes, verify=verify, given=given)

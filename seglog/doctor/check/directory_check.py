@@ -91,7 +91,7 @@ def tree_findings(
             is_live and wrong == "leftover"
         ):
             found.add(wrong, name, "", "a folder" if is_dir else "a file")
-    return [*found.list(), *(_log_folder(name) for name in of_log)]
+    return found.list()
 
 
 def _in_log(parts: list[str], folders: Sequence[str]) -> list[str]:
@@ -103,12 +103,6 @@ def _in_log(parts: list[str], folders: Sequence[str]) -> list[str]:
         if name.startswith(f"{folder}/"):
             return [names.COMMIT_LOG, *parts[folder.count("/") + 1 :]]
     return parts
-
-
-def _log_folder(name: str) -> Finding:
-    return Finding(
-        "log-folder", name, expected=f"all of the log in {names.COMMIT_LOG}", found="files of the log"
-    )
 
 
 def _walk(

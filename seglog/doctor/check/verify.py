@@ -32,6 +32,7 @@ from seglog.storage.directory import (
     NOTHING_KNOWN,
     FileSizes,
     LogFile,
+    LogPaths,
     LogReader,
     LogRoot,
     QueueFiles,
@@ -49,7 +50,7 @@ from seglog.storage.format.ours import Seal
 from seglog.storage.format.queue import BATCH_UNIT, batch_in_use, in_use
 from seglog.storage.format.record import properties
 from seglog.storage.kernels.walk import Rows
-from seglog.storage.scan import log_findings
+from seglog.storage.scan import log_findings, refusals
 from seglog.storage.seals import (
     BlockCheck,
     Concerned,
@@ -122,6 +123,7 @@ def verify_store(
     clock: Clock | None = None,
     given: FileSizes = NOTHING_KNOWN,
     follow: Sequence[str] = (),
+    log: LogPaths | None = None,
 ) -> VerifyReport:
     """Verifies a store, also one that is open for writing in this process or by a broker.
 
@@ -134,6 +136,7 @@ def verify_store(
         clock: The time that is written into seals.
         given: Lengths of files that the caller knows.
         follow: Folders directly in the store that may be links to folders elsewhere.
+        log: The folders of the log that a configuration states; None to take ``broker.conf`` in the store.
 
     Raises:
         NotFoundError: There is nothing at ``path``.
@@ -144,12 +147,12 @@ def verify_store(
         FullError: No space for a seal.
     """
     root = Path(path).absolute()
-    files = files or (LogRoot if seal else ReadingRoot)(root, follow=follow)
+    files = files or (LogRoot if seal else ReadingRoot)(root, follow=follow, log=log)
     demand_store(files, root)
     demand_log(files, root)
     clock = clock or SystemClock()
     # The check opens files of its own: it continues after a file that cannot be read.
-    conclude = partial(check_store, root, progress=progress, clock=clock, given=given, follow=follow)
+    conclude = partial(check_store, root, progress=progress, clock=clock, given=given, follow=follow, log=log)
     return _Verification(files, root, clock, progress, given).run(conclude, seal=seal)
 
 
@@ -219,13 +222,16 @@ class _Verification:
         finally:
             self._reader.close()
         if isinstance(self._given_files, ReadingRoot):
-            self._findings += self._given_files.findings
+            # In which folder a file of the log is says nothing about its bytes.
+            self._findings += [one for one in self._given_files.findings if one.code != "log-folder"]
         checked = None
         if not self._is_as_written or any(
             _is_of_log(finding) and finding.code not in _OF_SOUND for finding in self._findings
         ):
             checked = conclude()
             self._findings = self._concluded(checked.findings)
+        if any(finding.severity is not Severity.NOTE for finding in self._findings):
+            self._findings += refusals(self._files, self._root)  # what to do depends on it
         return VerifyReport(
             self._segment,
             tuple(by_seal),

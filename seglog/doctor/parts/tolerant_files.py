@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from typing_extensions import override
 
 from seglog.errors import CorruptError
-from seglog.storage.directory import ReadingRoot
+from seglog.storage.directory import LogPaths, ReadingRoot
 from seglog.storage.files import Entry, Files, RealFile, read_whole
 from seglog.storage.findings import Finding
 
@@ -83,10 +83,17 @@ class ForgivingFiles(ReadingRoot):
     Args:
         root: The store directory.
         follow: Folders directly in it that may be links to folders elsewhere.
+        log: The folders of the log that a configuration states; None to take ``broker.conf`` in the store.
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, follow: Collection[str] = ()) -> None:
-        super().__init__(root, follow=follow)
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        follow: Collection[str] = (),
+        log: LogPaths | None = None,
+    ) -> None:
+        super().__init__(root, follow=follow, log=log)
         self._unread = UnreadFiles()
 
     @property

@@ -16,10 +16,11 @@ from typing import Final
 
 from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.draft.draft_files import DraftFiles
+from seglog.doctor.draft.real_places import log_folders_after, real_changes
 from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.doctor.undo.undo_writing import finish_pack, write_pack
 from seglog.errors import FullError
-from seglog.storage.files import OpenFile, RestoringFiles, explain_os_error
+from seglog.storage.files import OpenFile, RestoringFiles, as_it_is, explain_os_error
 from seglog.storage.format.names import ABORT_FILE, OURS
 from seglog.storage.scan import HOLES_FILE, load_holes
 from seglog.text import shell_text
@@ -49,8 +50,12 @@ def apply_changes(
     Raises:
         FullError: No space; the store is unchanged, or half changed, which the pack undoes.
     """
+    placed = real_changes(files, root, changes)
+    log_folders = log_folders_after(files, root, placed)
+    files = as_it_is(files)  # the pack, and every step, names a file as its folder has it
     with _names_way_back(root, has_pack=False):
-        pack = write_pack(files, root, changes, now_ms, had_lock=had_lock)
+        real = [change for change, _shown in placed]
+        pack = write_pack(files, root, real, now_ms, had_lock=had_lock, log_folders=log_folders)
     with _names_way_back(root):
         abort = root / ABORT_FILE
         stays = draft.exists(abort)
@@ -62,18 +67,18 @@ def apply_changes(
         holes = root / OURS / HOLES_FILE
         described = {hole.phy_offset for hole in load_holes(files, root)}
         is_first = any(hole.phy_offset not in described for hole in load_holes(draft, root))
-        ordered = sorted(changes, key=lambda change: change.path != holes) if is_first else changes
-        for change in ordered:
-            if change.path != abort:
-                _apply(draft, files, root, change, pack)
-            if change.path == holes and is_first:
+        ordered = sorted(placed, key=lambda one: one[1] != holes) if is_first else placed
+        for change, shown in ordered:
+            if shown != abort:
+                _apply(draft, files, root, change, pack, shown)
+            if shown == holes and is_first:
                 # On the disk before any tombstone, which would count as a message without it.
                 files.sync_dir(holes.parent)
-        _sync_folders(files, changes)
+        _sync_folders(files, (change for change, _shown in placed))
         # `abort` is changed last: it may be removed only when all other changes are on the disk.
-        for change in changes:
-            if change.path == abort and change.kind != CREATED:
-                _apply(draft, files, root, change, pack)
+        for change, shown in placed:
+            if shown == abort and change.kind != CREATED:
+                _apply(draft, files, root, change, pack, shown)
         if files.exists(abort) and not stays:
             files.remove(abort)
         files.sync_dir(root)
@@ -101,7 +106,9 @@ def _names_way_back(root: Path, *, has_pack: bool = True) -> Iterator[None]:
         raise FullError(str(error), help=way_back if has_pack else nothing) from error
 
 
-def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change, pack: UndoPack) -> None:
+def _apply(
+    draft: DraftFiles, files: RestoringFiles, root: Path, change: Change, pack: UndoPack, shown: Path
+) -> None:
     path = change.path
     match change.kind:
         case kind if kind == MADE:
@@ -117,7 +124,7 @@ def _apply(draft: DraftFiles, files: RestoringFiles, root: Path, change: Change,
             with closing(files.open(path, writable=True)) as handle:
                 if handle.size_bytes != change.new_bytes:
                     handle.set_size(change.new_bytes)
-                with closing(draft.open(path, writable=False)) as new:
+                with closing(draft.open(shown, writable=False)) as new:
                     _copy(new, handle, change)
                 handle.sync()
 

@@ -39,6 +39,7 @@ from seglog.storage.overlay import (
     lost_in_holes,
 )
 from seglog.storage.recovery import recover
+from seglog.storage.scan import lost_of_tail
 from seglog.storage.small_files import remove_recovery_point
 from seglog.storage.survey import Survey, survey
 from seglog.storage.walk import Hole
@@ -94,7 +95,7 @@ def mend_log(found: Survey, files: Files, clock: Clock) -> list[Action]:
     mend_compaction(found, files)
     files.remove(found.root / ABORT_FILE)
     after = survey(found.root, files)
-    told = list(_of_holes(holes, after, found.geometry.segment_size_bytes, gaps))
+    told = list(_of_holes(holes, found, after, gaps))
     if report.cut_bytes:
         told.append(Action("tail-cut", *_place(torn_at, found), size_bytes=report.cut_bytes))
     lost = tuple(_lost_of_compaction(known, after))
@@ -184,9 +185,12 @@ def _whole_holes(found: Survey) -> list[Hole]:
 
 
 def _of_holes(
-    holes: list[Hole], after: Survey, segment: int, gaps: Mapping[Key, Sequence[QueueGap]]
+    holes: list[Hole], found: Survey, after: Survey, gaps: Mapping[Key, Sequence[QueueGap]]
 ) -> Iterator[Action]:
+    segment = found.geometry.segment_size_bytes
     lost = lost_in_holes(holes, after.queues, after.batch_queues, gaps)
+    if found.lost_tail:
+        lost[-1] = [*lost_of_tail(found.lost_tail)]  # as a check counts them, and as they are written down
     starts = after.rows["phy_offset"]
     ends = [*(hole.phy_offset for hole in holes), after.max_phy_offset][1:]
     for hole, messages, following in zip(holes, lost, ends, strict=True):

@@ -44,6 +44,8 @@ from seglog.errors import LengthUnknownError
 from seglog.storage.directory import (
     NOTHING_KNOWN,
     FileSizes,
+    LogRoot,
+    OneLog,
     demand_own_queues,
     demand_store,
     disproved_lengths,
@@ -147,9 +149,10 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     found = unfinished(files, root)
     first = first_actions(found)
     if found:
-        settled = DraftFiles(files)
+        settled = DraftFiles(files.as_it_is if isinstance(files, LogRoot) else files)
         settle_draft(settled, root, found)
-        files = settled
+        # What an undo puts back has the names of its folders: the draft shows them as one log again.
+        files = OneLog(settled, root, files.places.given) if isinstance(files, LogRoot) else settled
     names = name_actions(files, root)
     if names:
         files = DraftFiles(files)

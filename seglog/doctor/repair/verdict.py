@@ -12,6 +12,7 @@ from typing import Final
 
 from seglog.doctor.check import CheckReport, check_store, verdict_on
 from seglog.doctor.repair.repair import Plan
+from seglog.storage.directory import LogPaths
 from seglog.storage.findings import Finding, Severity
 
 _NEVER_MENDED: Final = frozenset(
@@ -27,9 +28,9 @@ _NEVER_MENDED: Final = frozenset(
 )
 
 
-def wrong_now(root: Path, follow: Collection[str] = ()) -> list[Finding]:
-    """Returns the findings of a check on a store, without notes."""
-    return _wrong(check_store(root, follow=tuple(follow)))
+def wrong_now(root: Path, follow: Collection[str] = (), log: LogPaths | None = None) -> list[Finding]:
+    """Returns the findings of a check on a store, without notes; the arguments are those of the check."""
+    return _wrong(check_store(root, follow=tuple(follow), log=log))
 
 
 def judge(plan: Plan, report: CheckReport) -> list[Finding]:

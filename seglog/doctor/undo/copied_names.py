@@ -5,6 +5,7 @@ No repair changes any of the others, so whether they are there says nothing abou
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from seglog.storage.directory import CONF_FILE
@@ -20,8 +21,16 @@ NOT_COPIED_FILES: Final = frozenset((names.LOCK_FILE, "abort.bak"))
 TEMPORARY: Final = (".tmp", ".new", ".own", ".part")
 
 
-def is_copied(name: str) -> bool:
-    """Returns whether a copy of a store that is closed has a file; ``name`` is relative to the store."""
+def is_copied(name: str, log_folders: Collection[str] = ()) -> bool:
+    """Returns whether a copy of a store that is closed has a file.
+
+    Args:
+        name: Of the file, relative to the store.
+        log_folders: Folders of the log beside ``commitlog``, relative to the store.
+    """
+    folder, _slash, last = name.rpartition("/")
+    if folder in log_folders:
+        return names.parse_segment_file_name(last) is not None
     first, *further = name.split("/")
     if not further:
         # A broker.conf is copied, but it is no part of the store's state: it may be put there for an undo.

@@ -64,7 +64,12 @@ def state_of(
 
 
 def differences(
-    wanted: dict[str, FileState], files: Files, root: Path, *, passing_over: Collection[str] = ()
+    wanted: dict[str, FileState],
+    files: Files,
+    root: Path,
+    *,
+    passing_over: Collection[str] = (),
+    log_folders: Collection[str] = (),
 ) -> Iterator[str]:
     """Yields a sentence for each file of a store that differs from the wanted state, is missing or is new.
 
@@ -75,11 +80,12 @@ def differences(
         files: Access to the store.
         root: The store directory.
         passing_over: Names of files that are not compared.
+        log_folders: Folders of the log beside ``commitlog``.
     """
     # Packs of earlier versions list the files of branches, which no copy has.
-    left = {name: state for name, state in wanted.items() if is_copied(name)}
+    left = {name: state for name, state in wanted.items() if is_copied(name, log_folders)}
     for name, entry in walk_store(files, root):
-        if entry.is_dir or name in passing_over or not is_copied(name):
+        if entry.is_dir or name in passing_over or not is_copied(name, log_folders):
             continue
         state = left.pop(name, None)
         if state is None:

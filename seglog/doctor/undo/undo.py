@@ -19,7 +19,7 @@ from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, list_packs
 from seglog.doctor.undo.undo_reading import read_old, read_whole
 from seglog.doctor.undo.undo_writing import mark_undoing, remove_pack
 from seglog.errors import NotFoundError, UndoError
-from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
+from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles, as_it_is
 from seglog.storage.format.names import ABORT_FILE
 from seglog.storage.seals import SEALS, list_seals, remove_seal, seal_file
 from seglog.storage.small_files import JOURNAL
@@ -43,6 +43,7 @@ def undo_repair(files: RestoringFiles, root: Path, number: int | None = None) ->
         CorruptError: The pack is damaged, or has contents that no repair writes; nothing was changed.
         UnsafePathError: The pack names something that is no file of the store; nothing was changed.
     """
+    files = as_it_is(files)  # a pack names files as their folders have them
     if number is None:
         packs = list_packs(files, root)
         if not packs:
@@ -68,7 +69,10 @@ def check_undo(files: Files, root: Path, pack: UndoPack) -> None:
     told: list[str] = []
     if pack.after is not None and not pack.is_undoing:
         seals = {seal_file(first) for first in _new_seals(files, root, pack)}
-        told += islice(differences(pack.after, files, root, passing_over=seals), _MAX_TOLD + 1)
+        told += islice(
+            differences(pack.after, files, root, passing_over=seals, log_folders=pack.log_folders),
+            _MAX_TOLD + 1,
+        )
     if not told:
         told += islice(_undone_differences(files, root, pack), _MAX_TOLD + 1)
     if told:
@@ -104,7 +108,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     changed = {*pack.kept, *pack.moved, *pack.renamed, *pack.old}
     with closing(files.open(pack.folder / JOURNAL, writable=False)) as journal:
         for name, state in pack.before.items():
-            if name not in changed and (is_finished or not is_copied(name)):
+            if name not in changed and (is_finished or not is_copied(name, pack.log_folders)):
                 continue
             path = _place(files, root, pack, name)
             if not files.exists(path):
@@ -124,7 +128,7 @@ def _undone_differences(files: Files, root: Path, pack: UndoPack) -> Iterator[st
     known = {*pack.before, *pack.created, *pack.moved.values()}
     known |= {one.target for one in pack.renamed.values()}
     for name, entry in walk_store(files, root):
-        if not entry.is_dir and name not in known and is_copied(name):
+        if not entry.is_dir and name not in known and is_copied(name, pack.log_folders):
             yield f"{name} is new"
 
 

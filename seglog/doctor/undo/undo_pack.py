@@ -71,6 +71,7 @@ class UndoPack:
         renamed: Files that the repair renamed, with names that may be old names of other files among them.
         created: Files that the repair created.
         made: Folders that the repair created.
+        log_folders: Those folders, old and new, that hold files of the log beside ``commitlog``.
         old: The overwritten bytes of each file.
         after: The state of every file after the repair; None if the repair is not complete.
         is_undoing: Whether an undo was begun.
@@ -87,6 +88,7 @@ class UndoPack:
     renamed: dict[str, Renamed] = field(default_factory=dict)
     created: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
+    log_folders: set[str] = field(default_factory=set)
     old: dict[str, list[OldBytes]] = field(default_factory=dict)
     after: dict[str, FileState] | None = None
     is_undoing: bool = False

@@ -92,6 +92,7 @@ def _take_up(pack: UndoPack, at: int, entry: UndoEntry) -> None:
         case UndoKind.FOLDER:
             _check_plain(pack.root, entry.path)
             pack.folders.add(entry.path)
+            _note_log_folder(pack, entry)
         case UndoKind.END:
             raise CorruptError("undo-order", expected="END last", found="END")
         case _:
@@ -119,6 +120,12 @@ def _take_up_change(pack: UndoPack, at: int, entry: UndoEntry) -> None:
             pack.created.append(name)
         case _:
             pack.made.append(name)
+            _note_log_folder(pack, entry)
+
+
+def _note_log_folder(pack: UndoPack, entry: UndoEntry) -> None:
+    if entry.position_bytes:
+        pack.log_folders.add(entry.path)
 
 
 def _kept_path(pack: UndoPack, entry: UndoEntry) -> Path:

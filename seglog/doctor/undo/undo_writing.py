@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,13 @@ _BUFFER_BYTES: Final = 1 << 20
 
 
 def write_pack(
-    files: RestoringFiles, root: Path, changes: Iterable[Change], now_ms: int, *, had_lock: bool
+    files: RestoringFiles,
+    root: Path,
+    changes: Iterable[Change],
+    now_ms: int,
+    *,
+    had_lock: bool,
+    log_folders: Collection[str] = (),
 ) -> UndoPack:
     """Writes the pack of a repair before the repair, durably, and returns it.
 
@@ -43,6 +49,7 @@ def write_pack(
         changes: All changes of the repair.
         now_ms: Time of the repair, ms since 1970 UTC.
         had_lock: Whether the ``lock`` file existed before this process took the lock.
+        log_folders: Folders of the log beside ``commitlog``, old and new.
     """
     number = next_number(files, root)
     if number > MAX_NUMBER:
@@ -51,13 +58,15 @@ def write_pack(
             help=f"`seglog undo --discard {shell_text(root)} {number - 1}` moves that pack aside",
         )
     # The state is read before the pack's own folders are created.
-    before = list(_state_entries(files, root, had_lock=had_lock))
+    before = list(_state_entries(files, root, log_folders, had_lock=had_lock))
     folder = pack_folder(root, number)
     try:
         files.make_dirs(folder / KEPT)
         entries = [*before, *_guard_entries(files, root, changes, had_lock=had_lock)]
         begin = UndoEntry(UndoKind.BEGIN, position_bytes=UNDO_VERSION, size_bytes=now_ms)
-        write_entries(files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes))
+        write_entries(
+            files, folder / JOURNAL, (begin, *entries), _change_entries(files, root, changes, log_folders)
+        )
         return read_whole(files, root, number)
     except BaseException:
         with suppress(SeglogError, OSError):  # the next repair removes what is left
@@ -152,10 +161,12 @@ def discard_pack(files: Files, root: Path, number: int) -> Path:
     return target
 
 
-def _state_entries(files: RestoringFiles, root: Path, *, had_lock: bool) -> Iterator[UndoEntry]:
+def _state_entries(
+    files: RestoringFiles, root: Path, log_folders: Collection[str], *, had_lock: bool
+) -> Iterator[UndoEntry]:
     for name, entry in walk_store(files, root):
         if entry.is_dir:
-            yield UndoEntry(UndoKind.FOLDER, name)
+            yield UndoEntry(UndoKind.FOLDER, name, position_bytes=int(name in log_folders))
         elif had_lock or name != LOCK_FILE:
             yield _file_entry(name, state_of(files, root / name), files.stamp(root / name))
 
@@ -182,7 +193,9 @@ def _guard_entries(
         yield UndoEntry(UndoKind.CREATED, ABORT_FILE)
 
 
-def _change_entries(files: Files, root: Path, changes: Iterable[Change]) -> Iterator[UndoEntry]:
+def _change_entries(
+    files: Files, root: Path, changes: Iterable[Change], log_folders: Collection[str]
+) -> Iterator[UndoEntry]:
     number = 0
     for change in changes:
         name = change.path.relative_to(root).as_posix()
@@ -192,7 +205,7 @@ def _change_entries(files: Files, root: Path, changes: Iterable[Change]) -> Iter
             case kind if kind == CREATED:
                 yield UndoEntry(UndoKind.CREATED, name)
             case kind if kind == MADE:
-                yield UndoEntry(UndoKind.MADE, name)
+                yield UndoEntry(UndoKind.MADE, name, position_bytes=int(name in log_folders))
             case kind if kind == MOVED and data:
                 yield UndoEntry(UndoKind.MOVED, name, data)
             case kind if kind == RENAMED and data:

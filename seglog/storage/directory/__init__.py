@@ -57,6 +57,7 @@ from seglog.storage.directory.log_paths import LOG_PATHS as LOG_PATHS
 from seglog.storage.directory.log_paths import READ_ONLY_PATHS as READ_ONLY_PATHS
 from seglog.storage.directory.log_paths import LogPaths as LogPaths
 from seglog.storage.directory.log_paths import stated_log_paths as stated_log_paths
+from seglog.storage.directory.log_places import OneLog as OneLog
 from seglog.storage.directory.log_root import LogRoot as LogRoot
 from seglog.storage.directory.misnamed import as_stated as as_stated
 from seglog.storage.directory.misnamed import check_names as check_names
@@ -70,6 +71,7 @@ from seglog.storage.directory.queue_files import queue_directory as queue_direct
 from seglog.storage.directory.queue_files import read_units as read_units
 from seglog.storage.directory.queue_files import read_units_left as read_units_left
 from seglog.storage.directory.reading_root import ReadingRoot as ReadingRoot
+from seglog.storage.directory.rocksdb_faults import rocksdb_fault as rocksdb_fault
 from seglog.storage.directory.rocksdb_parts import SEPARATE_QUEUES as SEPARATE_QUEUES
 from seglog.storage.directory.rocksdb_parts import RocksKind as RocksKind
 from seglog.storage.directory.rocksdb_parts import RocksPart as RocksPart

@@ -2,7 +2,7 @@
 
 ``seglog/lengths.conf`` of a store has the same form: it says what its files were made with, for the day on
 which damage leaves none that could tell. It is believed only where nothing in the files contradicts, and only
-whole: a line with a checksum ends it.
+whole: a line with a checksum ends it. A ``broker.conf`` in the store says the same, where that file does not.
 
 Source: ``MessageStoreConfig.java``; ``getMappedFileSizeConsumeQueue`` rounds up to whole units.
 """
@@ -10,18 +10,20 @@ Source: ``MessageStoreConfig.java``; ``getMappedFileSizeConsumeQueue`` rounds up
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from seglog.errors import CorruptError, InvalidArgumentError
+from seglog.errors import CorruptError, InvalidArgumentError, StoreError
 from seglog.storage.directory.geometry import (
     DEFAULT_SEGMENT_BYTES,
     MAX_SEGMENT_BYTES,
     NOTHING_KNOWN,
     FileSizes,
 )
-from seglog.storage.files.files import Files
+from seglog.storage.directory.log_paths import CONF_FILE
+from seglog.storage.files.files import Files, read_whole
 from seglog.storage.format.config.java_properties import parse_java_properties
 from seglog.storage.format.index.index import DEFAULT_INDEX_GEOMETRY, IndexGeometry
 from seglog.storage.format.names import OURS
@@ -93,6 +95,27 @@ def read_lengths(files: Files, root: Path) -> FileSizes:
         return load_lengths(files, root)
     except CorruptError:
         return NOTHING_KNOWN
+
+
+def stated_lengths(files: Files, root: Path) -> FileSizes:
+    """Returns what a store says of itself, and what a ``broker.conf`` in it says beyond that."""
+    return read_lengths(files, root).over(_of_conf(files, root))
+
+
+def _of_conf(files: Files, root: Path) -> FileSizes:
+    """Returns the lengths that a ``broker.conf`` in a store names; a value that cannot be names none."""
+    path = root / CONF_FILE
+    with suppress(OSError, StoreError):
+        if not files.exists(path):
+            return NOTHING_KNOWN
+        with closing(files.open(path, writable=False)) as file:
+            said = parse_java_properties(read_whole(file, path)) if file.size_bytes <= MAX_CONF_BYTES else {}
+        numbers: dict[str, int] = {}
+        for name, value in said.items():
+            with suppress(CorruptError):
+                numbers |= _numbers({name: value})
+        return _sizes(numbers)
+    return NOTHING_KNOWN
 
 
 def load_lengths(files: Files, root: Path) -> FileSizes:

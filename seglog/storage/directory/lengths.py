@@ -1,9 +1,9 @@
 """How long the files of a store's log and queues are, from all evidence in the store.
 
 That is: distances between names, lengths, what the contents state, what was written down when the files were
-made (``seglog/lengths.conf``), and what the caller knows. In an undamaged store names and lengths settle it
-and no file is opened. Where they do not, each file is asked; where the answer is still open, the length is
-unknown, and nothing may be written to the store.
+made (``seglog/lengths.conf``) or is set in a ``broker.conf`` of the store, and what the caller knows. In an
+undamaged store names and lengths settle it and no file is opened. Where they do not, each file is asked;
+where the answer is still open, the length is unknown, and nothing may be written to the store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seglog.errors import InvalidArgumentError
-from seglog.storage.directory.broker_conf import BATCH_FILE, QUEUE_FILE, SEGMENT, read_lengths
+from seglog.storage.directory.broker_conf import BATCH_FILE, QUEUE_FILE, SEGMENT, stated_lengths
 from seglog.storage.directory.file_facts import (
     PAGE_BYTES,
     Certainty,
@@ -62,7 +62,7 @@ class Lengths:
         segment: Of the files of the log.
         queue: Of queue files.
         batch: Of batch-queue files.
-        written: What was written down when they were made.
+        written: What was written down when they were made, or is set in a ``broker.conf``.
         are_queues_asked: Whether the length of the log's only file was held against what its queues know, or
             needs not be.
     """
@@ -117,7 +117,7 @@ def find_lengths(
             units anyway need not open each queue for that: where every queue says what the log says, none
             knows of records behind its end.
     """
-    written = read_lengths(files, root)
+    written = stated_lengths(files, root)
     queues = list(queues)
     segment, are_asked = _segment(
         files, root, log_files, queues if asks_queues else None, written.segment_bytes

@@ -6,42 +6,31 @@ the folder where it is. Which folders these are, the files tell (:mod:`seglog.st
 Where the next file belongs they do not tell: a writer needs a ``broker.conf`` that states the folders, given
 by the caller or found in the store, and its lock is refused without one.
 
-Source: ``MultiPathMappedFileQueue.java``, ``DefaultMessageStore.java CleanCommitLogService``.
+Source: ``MultiPathMappedFileQueue.java``.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Collection
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from typing_extensions import override
 
-from seglog.errors import StoreError, UnsupportedStoreError
-from seglog.storage.directory.broker_conf import MAX_CONF_BYTES
-from seglog.storage.directory.log_folders import LogFolderFinder, LogFolders
-from seglog.storage.directory.log_paths import (
-    CONF_FILE,
-    LogPaths,
-    PlacedFolders,
-    parse_log_paths,
-    place_log_paths,
-)
+from seglog.errors import UnsupportedStoreError
+from seglog.storage.directory.log_paths import CONF_FILE, LogPaths, PlacedFolders
+from seglog.storage.directory.log_places import LogPlaces
 from seglog.storage.files.beneath import Opener
-from seglog.storage.files.file_kinds import STORE_FOLDERS
-from seglog.storage.files.files import DiskUsage, Entry, read_whole
+from seglog.storage.files.files import DiskUsage, Entry
 from seglog.storage.files.real_file import RealFile
 from seglog.storage.files.store_lock import StoreLock
 from seglog.storage.files.store_root import StoreRoot
-from seglog.storage.format.names import COMMIT_LOG, parse_segment_file_name
+from seglog.storage.format.names import COMMIT_LOG
 from seglog.text import shell_text
 
 _PREFIX: Final = f"{COMMIT_LOG}/".encode()
-_FULL_PERCENT: Final = 85
-"""A folder that is fuller gets no new file while another is not (``diskSpaceCleanForciblyRatio``)."""
 
 
 class LogRoot(StoreRoot):
@@ -65,11 +54,8 @@ class LogRoot(StoreRoot):
         log: LogPaths | None = None,
     ) -> None:
         super().__init__(path, follow=follow, opener=opener)
-        self._log = log
-        self._looks = threading.RLock()
         self._plain = StoreRoot(self.path, follow=follow, opener=opener)
-        self._finder = LogFolderFinder(self._plain, self.path)
-        self._found: LogFolders | None = None
+        self.places = LogPlaces(self._plain, self.path, log, self._plain.folder_names)
 
     @override
     def close(self) -> None:
@@ -79,8 +65,21 @@ class LogRoot(StoreRoot):
 
     @property
     @override
+    def as_it_is(self) -> StoreRoot:
+        return self._plain
+
+    @property
+    @override
     def log_folders(self) -> tuple[str, ...]:
-        return tuple(name for name in self._folders().names if self._plain.is_dir(self.path / name))
+        return tuple(name for name in self.places.folders.names if self._plain.is_dir(self.path / name))
+
+    @property
+    @override
+    def unstated_folders(self) -> tuple[str, ...]:
+        with suppress(UnsupportedStoreError):  # one that states others states not these
+            if self.places.stated() is not None:
+                return ()
+        return self.log_folders
 
     def stated_folders(self) -> PlacedFolders | None:
         """Returns the folders of the log that a configuration states, None if none states any.
@@ -88,7 +87,7 @@ class LogRoot(StoreRoot):
         Raises:
             UnsupportedStoreError: It states other folders than the store has.
         """
-        return self._place(self._finder.find(self._tops()))
+        return self.places.stated()
 
     def demand_stated(self) -> None:
         """Refuses to write to a log in several folders unless a configuration states all of them.
@@ -96,8 +95,8 @@ class LogRoot(StoreRoot):
         Raises:
             UnsupportedStoreError: None states them, or one states others.
         """
-        folders = self._look()
-        placed = self.stated_folders()
+        folders = self.places.look()
+        placed = self.places.stated()
         if folders.lone:
             name, folder = min(folders.lone.items())
             raise UnsupportedStoreError(
@@ -122,19 +121,7 @@ class LogRoot(StoreRoot):
 
     @override
     def list_dir(self, path: Path) -> list[Entry]:
-        if not self._is_log(path):
-            return super().list_dir(path)
-        folders = self._look()
-        entries = super().list_dir(path)
-        if not folders:
-            return entries
-        shown = {entry.name: entry for entry in entries}
-        for folder in folders.names:
-            for entry in super().list_dir(self.path / folder):
-                is_shown = folder in folders.whole or folders.lone.get(entry.name) == folder
-                if is_shown and not entry.is_dir and parse_segment_file_name(entry.name) is not None:
-                    shown.setdefault(entry.name, entry)
-        return [entry for _name, entry in sorted(shown.items())]
+        return self.places.entries(super().list_dir) if self._is_log(path) else super().list_dir(path)
 
     @override
     def usage(self, path: Path) -> DiskUsage:
@@ -145,18 +132,16 @@ class LogRoot(StoreRoot):
 
     @override
     def create(self, path: Path, size_bytes: int) -> RealFile:
-        first = parse_segment_file_name(path.name) if self._is_log(path.parent) else None
-        if first is not None and not self.exists(path) and (placed := self._spread()) is not None:
-            path = self._home(placed, first // max(1, size_bytes)) / path.name
+        if self._is_log(path.parent) and not self.exists(path):
+            path = self.path / self.places.new_folder(path.name, size_bytes) / path.name
             self.make_dirs(path.parent)
         return super().create(path, size_bytes)
 
     @override
     def rename(self, source: Path, target: Path) -> None:
-        if self._is_log(target.parent) and self._folders() and not self.exists(target):
-            *above, _name = self._parts(source)
-            if "/".join(above) in self._folders().whole:
-                target = self.path.joinpath(*above, target.name)  # one file system: a rename copies nothing
+        if self._is_log(target.parent) and self.places.folders and not self.exists(target):
+            folder = "/".join(self._parts(source)[:-1])
+            target = self.path / next(self.places.renamed_folders(folder, target.name)) / target.name
         super().rename(source, target)
 
     @override
@@ -174,93 +159,15 @@ class LogRoot(StoreRoot):
     @override
     def _parts(self, path: Path) -> tuple[str, ...]:
         parts = super()._parts(path)
-        return self._placed(parts) if len(parts) == 2 and parts[0] == COMMIT_LOG else parts
+        is_of_log = len(parts) == 2 and parts[0] == COMMIT_LOG
+        return self.places.parts_of(parts[1]) if is_of_log else parts
 
     @override
     def _plain_name(self, path: Path) -> bytes | None:
         name = super()._plain_name(path)
-        if name is None or not name.startswith(_PREFIX) or not self._folders():
+        if name is None or not name.startswith(_PREFIX) or not self.places.folders:
             return name
         return os.fsencode("/".join(self._parts(path)))
 
-    def _placed(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns the names that lead to a file of the log."""
-        folders = self._folders()
-        if not folders or self._is_there_at(COMMIT_LOG, parts[1]):
-            return parts
-        for folder in (*folders.whole, folders.lone.get(parts[1])):
-            if folder is not None and self._is_there_at(folder, parts[1]):
-                return (*folder.split("/"), parts[1])
-        return parts
-
-    def _is_there_at(self, folder: str, name: str) -> bool:
-        try:
-            return self._plain.exists(self.path / folder / name)
-        except (OSError, StoreError):  # the call that it is asked for meets it too
-            return True
-
     def _is_log(self, path: Path) -> bool:
         return super()._parts(path) == (COMMIT_LOG,)
-
-    def _folders(self) -> LogFolders:
-        """Returns the folders as the last look found them."""
-        found = self._found
-        return self._look() if found is None else found
-
-    def _look(self) -> LogFolders:
-        with self._looks:
-            found = self._finder.find(self._tops())
-            with suppress(UnsupportedStoreError):  # who writes is told
-                if (placed := self._place(found)) is not None and len(placed.names) > 1:
-                    found = LogFolders(
-                        tuple(sorted({*found.whole, *placed.names} - {COMMIT_LOG})), found.lone
-                    )
-            self._found = found
-            return found
-
-    def _tops(self) -> list[str]:
-        """Returns the folders directly in the store that have no name of a store's, sorted."""
-        with suppress(OSError):
-            return [name for name in self._plain.folder_names() if name not in STORE_FOLDERS]
-        return []
-
-    def _place(self, found: LogFolders) -> PlacedFolders | None:
-        stated = self._stated()
-        if stated is None:
-            return None
-        names = found.whole
-        with suppress(OSError):
-            if self._plain.scan(self.path / COMMIT_LOG):
-                names = (COMMIT_LOG, *names)
-        return place_log_paths(self._plain, self.path, stated, names)
-
-    def _spread(self) -> PlacedFolders | None:
-        """Returns the folders of the log where there is a choice of them, None otherwise."""
-        placed = self.stated_folders()
-        return placed if placed is not None and len(placed.names) > 1 else None
-
-    def _home(self, placed: PlacedFolders, number: int) -> Path:
-        """Returns the folder in which RocketMQ creates a file of the log.
-
-        Args:
-            placed: The folders of the log.
-            number: Of the file in the log, from 0.
-        """
-        folders = [name for name in placed.writable if not self._is_full(name)] or placed.writable
-        return self.path / folders[number % len(folders)]
-
-    def _is_full(self, name: str) -> bool:
-        with suppress(OSError):
-            return super().usage(self.path / name).used_percent > _FULL_PERCENT
-        return False  # it will be created
-
-    def _stated(self) -> LogPaths | None:
-        if self._log is not None:
-            return self._log
-        path = self.path / CONF_FILE
-        if not self._plain.exists(path):  # most stores: a look is cheap
-            return None
-        with suppress(OSError, StoreError), closing(self._plain.open(path, writable=False)) as file:
-            if file.size_bytes <= MAX_CONF_BYTES:
-                return parse_log_paths(read_whole(file, path), str(path))
-        return None

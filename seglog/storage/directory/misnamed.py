@@ -16,12 +16,15 @@ from math import gcd
 from pathlib import Path
 from typing import NamedTuple
 
+from typing_extensions import override
+
 from seglog.errors import MisnamedFileError
 from seglog.storage.directory.file_facts import PAGE_BYTES
 from seglog.storage.directory.geometry import MAX_SEGMENT_BYTES
 from seglog.storage.directory.log_facts import record_times, stated_place
 from seglog.storage.directory.log_files import MAX_MISSING, LogFile, list_log_files
-from seglog.storage.files.files import DiskUsage, Entry, Files, HeldLock, OpenFile
+from seglog.storage.directory.replaced_paths import ReplacedPaths
+from seglog.storage.files.files import Entry, Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 from seglog.storage.small_files.erased_places import erased_places
@@ -69,7 +72,7 @@ def sort_out(log_files: Sequence[LogFile], stated: Mapping[int, int | None]) -> 
         stated: Where the records of each say that it belongs; None for one that does not say.
     """
     named = [file.first_offset for file in log_files]
-    step = gcd(*named) or PAGE_BYTES
+    step = _segment(log_files) or PAGE_BYTES
     stated = {first: None if place is not None and place % step else place for first, place in stated.items()}
     right = {first for first in named if stated[first] == first}
     moves: dict[int, int] = {}
@@ -278,7 +281,7 @@ def as_stated(files: Files, root: Path) -> Files:
     return PlacedFiles(files, root, misnamed) if misnamed else files
 
 
-class PlacedFiles:
+class PlacedFiles(ReplacedPaths):
     """Files whose log has each file under the name that its records say, for readers.
 
     Attributes:
@@ -286,13 +289,14 @@ class PlacedFiles:
     """
 
     def __init__(self, files: Files, root: Path, misnamed: Misnamed) -> None:
-        self._files = files
+        super().__init__(files)
         self._folder = root / COMMIT_LOG
         self.misnamed = misnamed
         self._real = {target: name for name, target in misnamed.moves.items()}
         copies = set(misnamed.copies) - set(misnamed.written_over)
         self._hidden = {*misnamed.moves, *copies} - self._real.keys()
 
+    @override
     def _path(self, path: Path) -> Path:
         if path.parent != self._folder:
             return path
@@ -300,8 +304,8 @@ class PlacedFiles:
             raise FileNotFoundError(2, "No such file or directory", str(path))
         return self._folder / self._real.get(path.name, path.name)
 
+    @override
     def list_dir(self, path: Path) -> list[Entry]:
-        """Returns the entries of a directory sorted by name."""
         entries = self._files.list_dir(path)
         if path != self._folder:
             return entries
@@ -311,58 +315,3 @@ class PlacedFiles:
             name: entry for name, entry in there.items() if name not in self._hidden and name not in shown
         }
         return [Entry(name, entry.is_dir, entry.size_bytes) for name, entry in sorted((kept | shown).items())]
-
-    def exists(self, path: Path) -> bool:
-        """Whether there is anything of that name."""
-        try:
-            return self._files.exists(self._path(path))
-        except FileNotFoundError:
-            return False
-
-    def is_dir(self, path: Path) -> bool:
-        """Whether there is a directory of that name."""
-        return self._files.is_dir(path)
-
-    def open(self, path: Path, *, writable: bool) -> OpenFile:
-        """Opens an existing file."""
-        return self._files.open(self._path(path), writable=writable)
-
-    def read_file(self, path: Path) -> bytes:
-        """Returns the whole content."""
-        return self._files.read_file(self._path(path))
-
-    def usage(self, path: Path) -> DiskUsage:
-        """Returns how full the file system is."""
-        return self._files.usage(path)
-
-    def create(self, path: Path, size_bytes: int) -> OpenFile:
-        """Creates a file of that size."""
-        return self._files.create(self._path(path), size_bytes)
-
-    def write_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
-        """Creates or replaces a small file."""
-        self._files.write_file(self._path(path), data, sync=sync)
-
-    def make_dirs(self, path: Path, *, sync: bool = True) -> None:
-        """Creates a directory and its parents."""
-        self._files.make_dirs(path, sync=sync)
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Renames a file."""
-        self._files.rename(self._path(source), self._path(target))
-
-    def remove(self, path: Path) -> None:
-        """Removes a file."""
-        self._files.remove(self._path(path))
-
-    def remove_dir(self, path: Path) -> None:
-        """Removes an empty directory."""
-        self._files.remove_dir(path)
-
-    def sync_dir(self, path: Path) -> None:
-        """Returns once the names in the directory are on the disk."""
-        self._files.sync_dir(path)
-
-    def lock(self, root: Path) -> HeldLock:
-        """Takes the lock of a store directory."""
-        return self._files.lock(root)

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from typing_extensions import override
 
-from seglog.storage.directory.log_paths import LogPaths
+from seglog.storage.directory.log_paths import LOG_PATHS, LogPaths
 from seglog.storage.directory.log_root import LogRoot
 from seglog.storage.files import FILE, FOLDER, Entry, RealFile, kind_of
 from seglog.storage.files.beneath import Opener
@@ -48,11 +48,19 @@ class ReadingRoot(LogRoot):
 
     @property
     def findings(self) -> list[Finding]:
-        """What was met so far that no store has, once for each folder and kind."""
+        """What was met so far that no store has, once for each folder and kind, and folders of the log.
+
+        A folder of the log is found by its files; a broker finds it if its configuration states it, and so
+        it is named unless one is at hand that does.
+        """
         with self._odd_lock:
-            return [
+            odd = [
                 _finding(sorted(names), found, expected) for (_, found, expected), names in self._odd.items()
             ]
+        return odd + [
+            Finding("log-folder", name, expected=f"{LOG_PATHS} with all folders of the log", found="none")
+            for name in self.unstated_folders
+        ]
 
     @override
     def meet_odd(self, path: Path, found: str, expected: str) -> None:

@@ -80,9 +80,18 @@ def _with_unit(code: str, value: str) -> str:
     return value
 
 
-def findings_fields(findings: Sequence[Finding]) -> Iterator[dict[str, object]]:
-    """Yields all findings on a store for programs."""
-    asking = [one for one in findings if one.command.startswith(WITH_OPTION) or refuses_repair(one)]
+def findings_fields(
+    findings: Sequence[Finding], among: Iterable[Finding] = ()
+) -> Iterator[dict[str, object]]:
+    """Yields findings on a store for programs.
+
+    Args:
+        findings: The findings.
+        among: Further findings on the store: some refuse a repair, or ask for its options.
+    """
+    asking = [
+        one for one in (*findings, *among) if one.command.startswith(WITH_OPTION) or refuses_repair(one)
+    ]
     for finding in findings:
         yield finding_fields(finding, asking)
 

@@ -62,10 +62,11 @@ LOG_CODES: Final[dict[str, Code]] = {
         "none is lost by the length itself, but RocketMQ does not start",
         "the file is made as long as the others",
     ),
-    "log-folder": note(
-        "a folder beside commitlog/ holds files of the log, as its records say; it is read with the others",
-        INTACT + "; RocketMQ finds them if storePathCommitLog of its broker.conf names the folder",
-        "nothing, if its broker has it so; seglog writes to the store once a broker.conf states all folders",
+    "log-folder": warning(
+        "a folder beside commitlog/ holds files of the log, as their records say; no configuration states it",
+        "none is lost, but a broker whose storePathCommitLog does not name it does not find those in it",
+        "state the folders by the broker's configuration, given with --broker-conf or put into the store as"
+        " broker.conf; until then nothing is written to the store",
         "seglog repair --broker-conf FILE STORE",
     ),
     "log-length-unknown": warning(

@@ -82,6 +82,12 @@ QUEUE_CODES: Final[dict[str, Code]] = {
         " read from the log, and nothing is written to the store",
         "none is lost by that; those that the log lost are counted by queue files alone",
     ),
+    "rocksdb-damaged": warning(
+        "RocketMQ cannot open a RocksDB as it is: a file of it is missing, or is not whole",
+        "none of the log is lost; RocketMQ does not start, or rebuilds what it kept there from the log",
+        "put the whole folder back from a copy of the store; the log itself can be read and exported",
+        "seglog export --allow-lost -o FILE STORE",
+    ),
     "queue-deleted": note(
         "the topic is not in topics.json: deleted, its records are left to retention",
         "those of a deleted topic are not served",

@@ -49,7 +49,7 @@ CLAIM: Final = np.dtype(
 """A unit that leads to no record of its queue: number of the queue, queue offset, messages, number of the
 unit, place and size of the record; whether the queue is of further messages (LMQ), whether the queue has
 another record at that place, and whether the queue has no message at the offset and the place is between
-those of its neighbours."""
+those of its neighbours to which units lead."""
 
 Claims = npt.NDArray[np.void]
 Owner = Callable[[int, int], int | None]
@@ -175,6 +175,7 @@ class ReplacedFiles:
 def _counted(claims: Claims) -> Claims:
     """Returns the claims that are certain: of records that do not overlap, in queues whose places ascend."""
     own = claims[~claims["is_further"]]
+    own = own[~_outdone(own)]
     starts = own["phy_offset"].astype(np.int64)  # ascending
     ends = starts + own["size_bytes"]
     before = np.maximum.accumulate(np.concatenate([[-1], ends[:-1]]))
@@ -190,6 +191,27 @@ def _counted(claims: Claims) -> Claims:
     own = own[np.lexsort((own["offset"], own["queue"]))]
     counted: Claims = own[_ascends(own)]
     return counted
+
+
+def _outdone(claims: Claims) -> _Mask:
+    """Returns which claims overlap a claim that has more neighbours: one damaged unit refutes no others.
+
+    Records follow each other without gaps, so the right ones begin and end where others do.
+
+    Args:
+        claims: The claims, by ascending place.
+    """
+    starts = claims["phy_offset"].astype(np.int64)
+    ends = starts + claims["size_bytes"]
+    neighbours = np.isin(starts, ends).astype(np.int64) + np.isin(ends, starts)
+    best = np.zeros(len(claims), np.int64)
+    stops = np.searchsorted(starts, ends)
+    for at in np.flatnonzero(stops > np.arange(len(claims)) + 1).tolist():
+        others = slice(at + 1, int(stops[at]))
+        best[at] = max(best[at], neighbours[others].max())
+        best[others] = np.maximum(best[others], neighbours[at])
+    is_outdone: _Mask = neighbours < best
+    return is_outdone
 
 
 def _ascends(claims: Claims) -> _Mask:

@@ -19,6 +19,7 @@ from seglog.storage.scan.holes_file import TOMBSTONES as TOMBSTONES
 from seglog.storage.scan.holes_file import KnownHole as KnownHole
 from seglog.storage.scan.holes_file import forget_lost as forget_lost
 from seglog.storage.scan.holes_file import load_holes as load_holes
+from seglog.storage.scan.holes_file import lost_of_tail as lost_of_tail
 from seglog.storage.scan.holes_file import note_hole as note_hole
 from seglog.storage.scan.holes_file import parse_holes as parse_holes
 from seglog.storage.scan.holes_file import save_holes as save_holes
@@ -26,3 +27,4 @@ from seglog.storage.scan.listed import ListedStore as ListedStore
 from seglog.storage.scan.message_counts import MessageCounts as MessageCounts
 from seglog.storage.scan.message_counts import QueueEnds as QueueEnds
 from seglog.storage.scan.message_counts import Queues as Queues
+from seglog.storage.scan.rocksdb_findings import refusals as refusals

@@ -198,21 +198,23 @@ def _claims(
         if state.held_from is not None:
             is_claim[: max(0, state.first_slot - first)] = False
         inside = np.flatnonzero(is_claim)
-        at = inside[~_leads_as(state, first + inside, stored[inside])]
+        is_right = _leads_as(state, first + inside, stored[inside])
+        at, known = inside[~is_right], first + inside[is_right]
         claims = np.zeros(len(at), CLAIM)
         claims["offset"], claims["count"] = first + at, 1
         claims["is_further"] = state.topic.startswith(LMQ_PREFIX)
     else:
         is_claim &= batch_in_use(stored)
         inside = np.flatnonzero(is_claim)
-        at = inside[~_among(stored[inside], state.units)]
+        is_right = _among(stored[inside], state.units)
+        at, known = inside[~is_right], stored["base_queue_offset"][inside[is_right]]
         claims = np.zeros(len(at), CLAIM)
         # A record of the same length, at the same place, that was stored at another time.
         claims["is_other"] = np.isin(stored["phy_offset"][at], state.units["phy_offset"])
         claims["offset"], claims["count"] = stored["base_queue_offset"][at], stored["batch_size"][at]
     claims["queue"], claims["index"] = number, first + at
     claims["phy_offset"], claims["size_bytes"] = stored["phy_offset"][at], stored["size_bytes"][at]
-    claims["is_free"] = _is_free(claims, *_messages(state))
+    claims["is_free"] = _is_free(claims, *_messages(state), known)
     return claims, len(inside) - len(at)
 
 
@@ -263,14 +265,27 @@ def _is_free(
     offsets: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
     places: npt.NDArray[np.int64],
+    known: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
-    """Returns which claims are of offsets without a message, at a place between those of the neighbours."""
+    """Returns which claims are of offsets without a message, at a place between those of the neighbours.
+
+    Args:
+        claims: The claims of one queue.
+        offsets: ``(n,)``, queue offsets of the records of the queue, ascending.
+        counts: ``(n,)``, their messages.
+        places: ``(n,)``, their physical offsets.
+        known: Queue offsets of those to which units of the queue lead: the others may be records of another
+            store, which say nothing about the order of these.
+    """
     if not len(offsets):
         return np.ones(len(claims), np.bool_)
     at = np.searchsorted(offsets, claims["offset"], "right")
     ends, starts = np.concatenate([[-1], offsets + counts]), np.append(offsets, np.iinfo(np.int64).max)
-    before, behind = np.concatenate([[-1], places]), np.append(places, np.iinfo(np.int64).max)
     fits = (ends[at] <= claims["offset"]) & (claims["offset"] + claims["count"] <= starts[at])
+    is_known = np.isin(offsets, known)
+    offsets, places = offsets[is_known], places[is_known]
+    at = np.searchsorted(offsets, claims["offset"], "right")
+    before, behind = np.concatenate([[-1], places]), np.append(places, np.iinfo(np.int64).max)
     is_free: npt.NDArray[np.bool_] = (
         fits & (before[at] < claims["phy_offset"]) & (claims["phy_offset"] < behind[at])
     )

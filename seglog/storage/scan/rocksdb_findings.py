@@ -10,12 +10,13 @@ Source: ``RocksDBMessageStore.java``, ``CombineConsumeQueueStore.java``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from seglog.storage.directory import RocksKind, last_units
+from seglog.storage.directory import RocksKind, RocksPart, find_rocksdb, last_units, rocksdb_fault
 from seglog.storage.files.files import Files
 from seglog.storage.findings.code import ROCKSDB_QUEUES
 from seglog.storage.findings.findings import Finding
@@ -48,6 +49,7 @@ def with_rocksdb(
     """
     tables = [part for part in store.rocksdb if part.kind is RocksKind.TABLES]
     notes = [Finding(_ROCKSDB_TABLES, part.name, found=part.holds) for part in tables]
+    notes += damaged_rocksdb(store.rocksdb, files, store.root)
     if not store.rocksdb_queues:
         return [*findings, *notes]
     is_all = not store.has_queue_files or _are_left_behind(store, queues, files)
@@ -60,6 +62,28 @@ def with_rocksdb(
     count = sum(one.messages for one in lacking)
     notes += [Finding(ROCKSDB_QUEUES, part.name, messages=count) for part in store.rocksdb_queues]
     return [*(one for one in findings if one not in left_out), *notes]
+
+
+def refusals(files: Files, root: Path) -> list[Finding]:
+    """Returns the findings that refuse a repair of a store, for a command that does not check all of it."""
+    parts = find_rocksdb(files, root)
+    return [Finding(ROCKSDB_QUEUES, part.name) for part in parts if part.kind is RocksKind.QUEUES]
+
+
+def damaged_rocksdb(parts: Iterable[RocksPart], files: Files, root: Path) -> Iterator[Finding]:
+    """Yields a finding for each RocksDB that cannot be opened as it is.
+
+    Args:
+        parts: The parts of the store that are in RocksDB.
+        files: The file layer of the store.
+        root: The store directory.
+    """
+    for part in parts:
+        file, wrong = rocksdb_fault(files, root, part.name)
+        if file:
+            yield Finding(
+                "rocksdb-damaged", f"{part.name}/{file}", expected="as RocksDB wrote it", found=wrong
+            )
 
 
 def _is_of_lmq(finding: Finding) -> bool:

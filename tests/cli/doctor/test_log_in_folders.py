@@ -6,9 +6,11 @@ import shutil
 
 import pytest
 
+from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.triage import verdict_on
 from seglog.doctor.copies.backup import make_backup
+from seglog.errors import Ending
 from seglog.storage.directory import LogRoot
 from seglog.storage.findings.code import Severity
 from tests.doctor.check.test_lengths import SEGMENT, served
@@ -61,12 +63,61 @@ def damage(root):
         path.write_bytes(data)
 
 
-def test_a_check_finds_no_loss_and_names_the_folder(root, whole):
+def wrong(report):
+    return [(one.code, one.file) for one in report.findings if one.severity is not Severity.NOTE]
+
+
+def other_conf(root):
+    """Puts a configuration into the store that states no folder of the log."""
+    (root / "broker.conf").write_text("brokerName=b\n")
+
+
+@pytest.mark.parametrize("also", [lambda _root: None, other_conf])
+def test_a_folder_that_no_configuration_states_is_named_and_no_loss(also, root, whole, seglog):
+    also(root)
     report = check_store(root, clock=new_clock())
-    assert [one for one in report.findings if one.severity is not Severity.NOTE] == []
-    assert ("log-folder", "commitlog2") in {(one.code, one.file) for one in report.findings}
+    assert wrong(report) == [("log-folder", "commitlog2")]
     assert "commitlog2" not in {one.file for one in report.findings if one.code == "stray"}
+    verdict = verdict_on(report)
+    assert verdict.start.start is Start.UNKNOWN
+    assert verdict.lost == 0
+    ran = seglog("check", root)
+    assert ran.exit_code == Ending.FINDINGS
+    assert f"next      seglog repair --broker-conf FILE {root}" in ran.stdout
     assert served(root) == whole
+    ran = seglog("info", root)
+    assert "none: opening for writing is refused" in ran.stdout
+    assert f"storePathCommitLog={root}/commitlog,{root}/commitlog2\n" in ran.stdout
+    ran = seglog("verify", root)
+    assert (ran.exit_code, "as it was written" in ran.stdout) == (0, True)
+
+
+def test_a_folder_that_a_configuration_states_is_no_finding(root, tmp_path, seglog):
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("check", "--broker-conf", given, root)
+    assert (ran.exit_code, "log-folder" in ran.stdout) == (0, False)
+    assert seglog("repair", "--broker-conf", given, root).exit_code == 0
+    conf(root, *FOLDERS)
+    report = check_store(root, clock=new_clock())
+    assert verdict_on(report).start.start is Start.YES
+    assert report.is_clean
+    ran = seglog("info", root)
+    assert f"storePathCommitLog={root}/commitlog,{root}/commitlog2\n" in ran.stdout
+    assert "log-folder" not in ran.stdout
+
+
+def test_info_names_a_log_that_is_in_another_folder_alone(root, seglog):
+    for path in list((root / "commitlog").iterdir()):
+        path.rename(root / "commitlog2" / path.name)
+    assert f"storePathCommitLog={root}/commitlog2\n" in seglog("info", root).stdout
+
+
+def test_what_a_configuration_says_beside_the_folders_is_in_what_info_says(root, seglog):
+    path = conf(root, *FOLDERS)
+    path.write_text(path.read_text() + "readOnlyCommitLogStorePaths=/a/store/commitlog2\n")
+    ran = seglog("info", root)
+    assert f"storePathCommitLog={root}/commitlog,{root}/commitlog2\n" in ran.stdout
+    assert f"readOnlyCommitLogStorePaths={root}/commitlog2\n" in ran.stdout
 
 
 @pytest.mark.parametrize("words", [
@@ -95,10 +146,96 @@ def test_a_repair_that_knows_the_folders_repairs_in_both_and_is_undone_in_both(r
     assert files_of(root) == names
     findings = check_store(root, clock=new_clock()).findings
     assert "log-hole" not in {one.code for one in findings}
-    conf(root, *FOLDERS)
-    assert seglog("undo", root).exit_code == 0
-    (root / "broker.conf").unlink()
+    assert seglog("undo", root).exit_code == 0  # its pack has all that it needs
     assert content(root) == before
+
+
+def logs(root):
+    """Returns the log files of both folders, by number."""
+    return sorted((path for folder in FOLDERS for path in (root / folder).iterdir()), key=lambda at: at.name)
+
+
+def exchange(root):
+    """Exchanges the contents of two files in different folders."""
+    first, second = logs(root)[:2]
+    first.rename(root / "aside")
+    second.rename(first)
+    (root / "aside").rename(second)
+
+
+def renumber(root):
+    """Gives the last file with records, which is in the second folder, the number of the next but one."""
+    for path in logs(root)[2:]:
+        path.unlink()
+    last = logs(root)[1]
+    last.rename(last.with_name(f"{4 * SEGMENT:020d}"))
+
+
+def copy_over(root):
+    """Copies a file of the first folder over one of the second."""
+    first, _second, _third, fourth = logs(root)[:4]
+    shutil.copyfile(first, fourth)
+
+
+def lose(root):
+    """Removes a file of the second folder: a repair creates it, with tombstones."""
+    logs(root)[1].unlink()
+
+
+HARMS = (exchange, renumber, copy_over, lose, damage)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_repair_of_names_in_both_folders_is_undone_without_a_configuration(harm, root, tmp_path, seglog):
+    harm(root)
+    before = content(root)
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("repair", "--apply", "--yes", "--broker-conf", given, root)
+    assert ran.exit_code in (0, 6), ran
+    assert content(root) != before
+    told = {one.code for one in check_store(root, clock=new_clock()).findings}
+    assert not told & {"undo-unsound", "log-file-misnamed", "log-hole"}
+    packs = len(list((root / "seglog/undo").iterdir()))
+    for left in reversed(range(packs)):
+        ran = seglog("undo", root)
+        assert ran.exit_code == 0, ran
+        assert (f"repair {left} next" in ran.stdout) == (left > 0)
+    assert content(root) == before
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_stopped_repair_in_both_folders_is_taken_back_first(harm, root, tmp_path, seglog):
+    harm(root)
+    before = content(root)
+    given = conf(tmp_path, *FOLDERS)
+    repair = ("repair", "--broker-conf", given, root)
+    assert seglog(*repair, "--apply", "--yes").exit_code in (0, 6)
+    whole = served(root)
+    for pack in (root / "seglog/undo").iterdir():
+        (pack / "after").unlink()
+    stopped = content(root)
+    shown = seglog(*repair)
+    assert shown.exit_code in (1, 5), shown
+    assert content(root) == stopped
+    assert seglog(*repair, "--apply", "--yes").exit_code in (0, 6)
+    assert served(root) == whole
+    while seglog("undo", root).exit_code == 0:
+        pass
+    assert content(root) == before
+
+
+def test_no_repair_is_taken_back_after_a_file_in_the_second_folder_was_changed(root, tmp_path, seglog):
+    copy_over(root)
+    given = conf(tmp_path, *FOLDERS)
+    assert seglog("repair", "--apply", "--yes", "--broker-conf", given, root).exit_code in (0, 6)
+    with logs(root)[1].open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"late")
+    changed = content(root)
+    ran = seglog("undo", root)
+    assert ran.exit_code != 0
+    assert "commitlog2/" in ran.stderr
+    assert content(root) == changed
 
 
 def test_a_configuration_that_names_a_folder_that_is_not_here_is_refused(root, tmp_path, seglog):
@@ -122,7 +259,9 @@ def test_nothing_is_called_lost_for_good_while_a_link_may_lead_to_it(root, tmp_p
     assert seglog("put", root, "Topic", "body").exit_code == 29
     assert seglog("repair", "--apply", "--yes", root).exit_code == 29
     assert content(root) == before
-    assert check_store(root, clock=new_clock(), follow=("commitlog2",)).is_clean
+    assert wrong(check_store(root, clock=new_clock(), follow=("commitlog2",))) == [
+        ("log-folder", "commitlog2")
+    ]
     assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 21
     conf(root, *FOLDERS)
     assert seglog("put", "--follow", "commitlog2", root, "Topic", "body").exit_code == 0
@@ -133,4 +272,4 @@ def test_a_backup_has_each_file_in_its_folder(links, root, tmp_path, whole):
     make_backup(LogRoot(root), root, tmp_path / "backup", links=links)
     assert files_of(tmp_path / "backup") == files_of(root)
     assert served(tmp_path / "backup") == whole
-    assert check_store(tmp_path / "backup", clock=new_clock()).is_clean
+    assert wrong(check_store(tmp_path / "backup", clock=new_clock())) == [("log-folder", "commitlog2")]

@@ -77,8 +77,8 @@ def test_every_code_that_is_no_older_one_has_a_damage_here():
         # in this folder
         "in-use", "file-owner", "half-pending", "op-beyond-half", "offset-below-queue", "timer-waiting",
         "delay-offset-below",
-        # parts/test_rocksdb_stores.py
-        "rocksdb-queues", "rocksdb-tables",
+        # parts/test_rocksdb_stores.py and test_rocksdb_faults.py
+        "rocksdb-damaged", "rocksdb-queues", "rocksdb-tables",
         # test_lengths.py, test_memory.py, test_packed_log_files.py, test_hostile_packs.py,
         # test_opening_mends.py and those of cli: test_erase_journal.py, test_undo_packs.py,
         # test_log_in_folders.py

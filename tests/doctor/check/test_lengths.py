@@ -169,6 +169,46 @@ def test_lengths_come_from_the_brokers_configuration(tmp_path):
     assert log.stat().st_size == SEGMENT
 
 
+CONF = "brokerName = a\nmappedFileSizeCommitLog=65536\nmappedFileSizeConsumeQueue : 1990\nmaxIndexNum=none\n"
+
+
+@pytest.mark.parametrize("harm", [-5536, 5000, None], ids=["cut", "grown", "empty"])
+def test_lengths_come_from_a_configuration_in_the_store(harm, tmp_path):
+    root = golden.extract("tx", tmp_path)
+    (log,) = log_files(root)
+    whole = served(root)
+    os.truncate(log, 0 if harm is None else SEGMENT + harm)
+    for path in queue_files(root):
+        os.truncate(path, path.stat().st_size - 1)
+    assert "log-length-unknown" in {one.code for one in check_store(root, clock=new_clock()).findings}
+    (root / "broker.conf").write_text(CONF)
+    report = check_store(root, clock=new_clock())
+    assert not {one.code for one in report.findings} & {"log-length-unknown", "queue-length-unknown"}
+    assert report.geometry.segment_size_bytes == SEGMENT
+    assert report.geometry.queue_file_size_bytes == 2000
+    plan = repaired(root)
+    assert not plan.is_rescanned
+    assert log.stat().st_size == SEGMENT
+    assert {path.stat().st_size for path in queue_files(root)} == {2000}
+    assert harm is None or served(root) == whole
+    assert check_store(root, clock=new_clock()).is_clean
+
+
+@pytest.mark.parametrize("text", [
+    b"mappedFileSizeCommitLog=1000000\nmappedFileSizeConsumeQueue=40\n", b"\xff\xfe\x00",
+    b"mappedFileSizeCommitLog=abc\n",
+])  # fmt: skip
+def test_a_configuration_in_the_store_is_not_believed_where_files_disprove_it(text, whole, tmp_path):
+    root = golden.extract("roll", tmp_path)
+    (root / "broker.conf").write_bytes(text)
+    report = check_store(root, clock=new_clock())
+    assert report.is_clean
+    assert report.geometry.segment_size_bytes == SEGMENT
+    assert report.geometry.queue_file_size_bytes == 2000
+    assert not repaired(root).changes
+    assert served(root) == whole
+
+
 def test_a_length_that_the_files_disprove_is_refused(tmp_path):
     root = golden.extract("roll", tmp_path)
     for sizes in (FileSizes(segment_bytes=1 << 30), FileSizes(6_000_000)):

@@ -50,7 +50,7 @@ def without_lock(digest):
 
 @pytest.mark.parametrize("names", [
     (1, 0, 2, 3, 4), (0, 1, 2, 4, 3), (4, 1, 2, 3, 0), (1, 2, 0, 3, 4), (1, 2, 3, 4, 0), (0, 1, 2, 3, 7),
-    (4, 3, 2, 1, 0),
+    (4, 3, 2, 1, 0), (0, 2, 4, 6, 8),
 ])  # fmt: skip
 def test_files_under_each_others_names_lose_nothing(names, whole, tmp_path):
     root = golden.extract("roll", tmp_path)

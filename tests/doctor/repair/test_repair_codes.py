@@ -12,6 +12,7 @@ from tests.support.rows import every_row
 
 NOT_MENDED = {
     "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
+    "log-folder": "a repair is refused until a configuration states the folders",
     "log-length-unknown": "nobody but the operator knows the length",
     "log-file-packed": "the messages are in it, so it is unpacked first",
     "log-block-changed": "told by opening alone; the check that it asks for names what is damaged",
@@ -29,6 +30,7 @@ NOT_MENDED = {
     "epoch-damaged": "only the other replicas have it",
     "epoch-beyond-log": "only the other replicas have the log",
     "op-beyond-half": "nothing need be done",
+    "rocksdb-damaged": "seglog does not write what RocketMQ keeps in RocksDB",
 }
 """Codes that stay, and why."""
 IN_GOLDEN_STORES = {

@@ -37,7 +37,7 @@ FILES: Final = "idxrocks54"
 
 def extract(name: str, dest: Path) -> Path:
     """Copies a store to ``dest / name`` and returns that folder."""
-    return copy_tree(_unpacked() / name, dest / name)
+    return copy_tree(unpacked() / name, dest / name)
 
 
 def with_tables(dest: Path, folder: str = "rdb") -> Path:
@@ -55,9 +55,10 @@ def add_tables(root: Path, folder: str = "rdb") -> None:
 @functools.cache
 def answers(name: str) -> list[dict[str, Any]]:
     """Returns what RocketMQ served from a store, a value for each queue."""
-    lines = (_unpacked() / "answers.jsonl").read_text().splitlines()
+    lines = (unpacked() / "answers.jsonl").read_text().splitlines()
     return [queue for queue in map(json.loads, lines) if queue["store"] == name]
 
 
-def _unpacked() -> Path:
+def unpacked() -> Path:
+    """Returns the folder of all stores, which are only read."""
     return once("stores with RocksDB", lambda folder: unpack(_ARCHIVE, folder))

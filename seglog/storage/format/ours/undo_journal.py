@@ -59,7 +59,7 @@ class UndoKind(enum.IntEnum):
     FILE = 2
     """A file: its length, rights, time and checksum."""
     FOLDER = 3
-    """A folder that is there."""
+    """A folder that is there; ``position_bytes`` is 1 for a folder of the log beside ``commitlog``."""
     BYTES = 4
     """A stretch that is written over, as it was; zeros at its end are left out of the data."""
     KEPT = 5
@@ -69,7 +69,7 @@ class UndoKind(enum.IntEnum):
     CREATED = 7
     """A file that comes."""
     MADE = 8
-    """A folder that comes."""
+    """A folder that comes; ``position_bytes`` as for a folder that is there."""
     END = 9
     """Last entry: ``position_bytes`` is the number of entries before it."""
     RENAMED = 10
