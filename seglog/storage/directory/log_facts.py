@@ -120,9 +120,9 @@ def disproves(files: Files, root: Path, first_offset: int, records: Iterable[tup
     is_other = False
     with closing(handle):
         for start, end in records:
-            head = (
-                read_part(handle, start - first_offset, HEAD_V4.size_bytes) if start >= first_offset else b""
-            )
+            if start < first_offset:
+                continue
+            head = read_part(handle, start - first_offset, HEAD_V4.size_bytes)
             if len(head) < HEAD_V4.size_bytes or not any(head):
                 continue
             size_bytes, magic = FILLER.struct.unpack_from(head)
