@@ -9,8 +9,7 @@ from pathlib import Path
 from seglog.storage.audit.conclude import conclude_log, report_on
 from seglog.storage.audit.plan import AuditPlan, plan_audit
 from seglog.storage.audit.report import AuditReport
-from seglog.storage.certain_mends import damaged_log, mends_of_places
-from seglog.storage.certain_mends.bits import mends_of_records
+from seglog.storage.certain_mends import damaged_log, mends_in_holes, mends_of_places
 from seglog.storage.certain_mends.withheld import withhold
 from seglog.storage.files.files import Files, RealFiles
 from seglog.storage.format.names import COMMIT_LOG, segment_file_name
@@ -58,7 +57,7 @@ def assert_agrees(report: AuditReport, found: Survey) -> None:
 def as_audited(found: Survey) -> Survey:
     """Returns a survey that names repairable what an audit names so: all but tags."""
     files = RealFiles()
-    mends = [*mends_of_records(damaged_log(found), files), *mends_of_places(found, files)]
+    mends = [*mends_in_holes(damaged_log(found), files), *mends_of_places(found, files)]
     return withhold(copy(found), mends, files, lambda mended: survey(found.root, mended))
 
 

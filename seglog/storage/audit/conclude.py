@@ -14,15 +14,15 @@ Three steps. :func:`~seglog.storage.audit.plan.plan_audit` lists the files and c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from seglog.storage.audit.all_queues import IntervalQueues
 from seglog.storage.audit.plan import AuditPlan
 from seglog.storage.audit.report import AuditReport
-from seglog.storage.certain_mends import Mend, mends_of_places
-from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
+from seglog.storage.certain_mends import Mend, mends_in_holes, mends_of_places
+from seglog.storage.certain_mends.bits import DamagedLog
 from seglog.storage.certain_mends.mended_files import MendedFiles
 from seglog.storage.certain_mends.repairable import name_repairable, repairable_offsets
 from seglog.storage.certain_mends.withheld import not_restated
@@ -108,7 +108,7 @@ def report_on(stitched: Stitched, files: Files, watch: Watch | None = None) -> A
     plan, log = stitched.plan, stitched.log
     concluded = _conclude(stitched, files, asks_readable=True)
     mends = concluded.mends
-    in_holes = list(_in_holes(stitched, concluded.queues, files))
+    in_holes = _in_holes(stitched, concluded.queues, files)
     if moved := not_restated(mends, concluded.queues.plain):
         shown = MendedFiles(files, plan.root, plan.geometry.segment_size_bytes, moved)
         stitched = _walked_mended(stitched, moved, shown, watch)
@@ -151,13 +151,18 @@ def _conclude(stitched: Stitched, files: Files, *, asks_readable: bool) -> _Conc
     return _Concluded(seen, queues, conclusion, mends)
 
 
-def _in_holes(stitched: Stitched, queues: Overlays, files: Files) -> Iterator[Mend]:
+def _in_holes(stitched: Stitched, queues: Overlays, files: Files) -> list[Mend]:
     plan, log = stitched.plan, stitched.log
-    torn_at = None if log.tail is None else log.end_phy_offset
-    segment = plan.geometry.segment_size_bytes
-    return mends_of_records(
-        DamagedLog(plan.root, segment, log.holes, torn_at, queues.plain, queues.batch), files
+    damaged = DamagedLog(
+        plan.root,
+        plan.geometry.segment_size_bytes,
+        log.holes,
+        log.end_phy_offset,
+        log.tail is not None,
+        queues.plain,
+        queues.batch,
     )
+    return mends_in_holes(damaged, files)
 
 
 def _walked_mended(stitched: Stitched, mends: Sequence[Mend], files: Files, watch: Watch | None) -> Stitched:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from seglog.storage.certain_mends.bits import DamagedLog, mends_of_records
+from seglog.storage.certain_mends.displaced import mends_of_displaced
 from seglog.storage.certain_mends.from_attic import log_place as log_place
 from seglog.storage.certain_mends.from_attic import mends_from_attic as mends_from_attic
 from seglog.storage.certain_mends.heads import mends_of_identities
@@ -40,6 +41,17 @@ def mends_of_places(found: SeenLog, files: Files) -> list[Mend]:
     return [*mends_of_identities(found, files), *mends_of_lmq_offsets(found, files)]
 
 
+def mends_in_holes(found: DamagedLog, files: Files) -> list[Mend]:
+    """Returns the mends of records in the holes of a log and at its torn end; makes none.
+
+    Args:
+        found: The log.
+        files: The file layer of the store.
+    """
+    in_place = [*mends_of_records(found, files)]
+    return [*in_place, *mends_of_displaced(found, files, in_place)]
+
+
 def certain_mends(found: Survey, files: Files) -> list[Mend]:
     """Returns the mends of a surveyed log, without making them; reads nothing if nothing is wrong.
 
@@ -48,7 +60,7 @@ def certain_mends(found: Survey, files: Files) -> list[Mend]:
         files: The file layer of the store, with its queues unchanged since the survey.
     """
     return [
-        *mends_of_records(damaged_log(found), files),
+        *mends_in_holes(damaged_log(found), files),
         *mends_of_places(found, files),
         *mends_of_tags(found, files),
     ]
@@ -60,7 +72,8 @@ def damaged_log(found: Survey) -> DamagedLog:
         found.root,
         found.geometry.segment_size_bytes,
         found.holes,
-        None if found.scan.tail is None else found.max_phy_offset,
+        found.max_phy_offset,
+        found.scan.tail is not None,
         found.queues,
         found.batch_queues,
     )

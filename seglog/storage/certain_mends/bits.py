@@ -69,7 +69,8 @@ class DamagedLog:
         root: The store directory.
         segment_size_bytes: Length of its files.
         holes: Its unreadable stretches.
-        torn_at: Its end, if there is a torn write.
+        end_phy_offset: Its end.
+        is_torn: Whether a torn write is there.
         queues: The right content of each plain queue; queues without units that lead into a hole may be
             missing.
         batch_queues: The same for batch queues.
@@ -78,17 +79,29 @@ class DamagedLog:
     root: Path
     segment_size_bytes: int
     holes: Sequence[Hole]
-    torn_at: int | None
+    end_phy_offset: int
+    is_torn: bool
     queues: Mapping[tuple[str, int], QueueState]
     batch_queues: Mapping[tuple[str, int], BatchQueueState]
+
+    @property
+    def holes_between(self) -> list[tuple[int, int]]:
+        """Start and end of each unreadable stretch."""
+        return [(hole.phy_offset, hole.end) for hole in self.holes]
+
+    @property
+    def behind_end(self) -> tuple[int, int]:
+        """The rest of the file in which it ends."""
+        end, segment = self.end_phy_offset, self.segment_size_bytes
+        return end, end - end % segment + segment
 
 
 def mends_of_records(found: DamagedLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of records in the holes of a log and at its torn end, in log order."""
     segment = found.segment_size_bytes
-    stretches = [(hole.phy_offset, hole.end, True) for hole in found.holes]
-    if found.torn_at is not None:
-        stretches.append((found.torn_at, found.torn_at - found.torn_at % segment + segment, False))
+    stretches = [(*hole, True) for hole in found.holes_between]
+    if found.is_torn:
+        stretches.append((*found.behind_end, False))
     if not stretches:
         return
     with closing(LogReader(files, found.root, segment)) as reader:
@@ -143,7 +156,7 @@ def _bit_of(found: DamagedLog, window: bytes, at: int, unit_bytes: int | None, r
         if MIN_RECORD_BYTES <= size <= len(window) and (bit := mend_record(window[:size], at)) is not None
     }
     if not bits:
-        bits = {bit for bit in structure_bits(window, at) if _has_unit(found, flipped(window, bit), at)}
+        bits = {bit for bit in structure_bits(window, at) if has_unit(found, flipped(window, bit), at)}
     return next(iter(bits)) if len(bits) == 1 else None
 
 
@@ -168,16 +181,16 @@ def _restated(found: DamagedLog, window: bytes, at: int, unit: _Unit | None) -> 
     for size in {U32.unpack_from(window)[0], 0 if unit is None else unit.size_bytes}:
         if MIN_RECORD_BYTES <= size <= len(window):
             made = restate(window[:size], at)
-            if made is not None and (_has_unit(found, made, at) or has_crc_property(made)):
+            if made is not None and (has_unit(found, made, at) or has_crc_property(made)):
                 return made
     if unit is not None and unit.queue_id >= 0 and MIN_RECORD_BYTES <= unit.size_bytes <= len(window):
         made = restate_by_unit(window[: unit.size_bytes], at, unit.queue_id, unit.queue_offset)
-        if made is not None and _has_unit(found, made, at):
+        if made is not None and has_unit(found, made, at):
             return made
     return None
 
 
-def _has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
+def has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
     """Returns whether the queue that a record names has a unit that leads to it."""
     row = examine(memoryview(record), 0, at)
     if isinstance(row, Damage):

@@ -17,7 +17,7 @@ found by its magic; so are records of log files that a repair moved aside becaus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -132,12 +132,13 @@ def mends_from_attic(
                         found[place] = mend
         take_up(_of_attic(files, root, segment_size_bytes, in_place=True))
     gone = erased_places(files, root) if found else set()
-    return [found[place] for place in sorted(found) if _place_of(found[place]) not in gone]
+    return [found[place] for place in sorted(found) if not is_erased(found[place], gone)]
 
 
-def _place_of(mend: Mend) -> ErasedPlace:
+def is_erased(mend: Mend, gone: Collection[ErasedPlace]) -> bool:
+    """Returns whether a mend would bring back a record that is among erased ones."""
     topic = mend.topic.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return ErasedPlace(mend.phy_offset, len(mend.after), topic, mend.queue_id, mend.queue_offset)
+    return ErasedPlace(mend.phy_offset, len(mend.after), topic, mend.queue_id, mend.queue_offset) in gone
 
 
 def _of_attic(files: Files, root: Path, segment_size_bytes: int, *, in_place: bool) -> Iterator[_Copy]:
@@ -145,7 +146,7 @@ def _of_attic(files: Files, root: Path, segment_size_bytes: int, *, in_place: bo
     for kept in iter_kept(files, root):
         first = log_place(kept.name, kept.position_bytes)
         if first is not None:
-            for at, place, record, is_followed in _records_in(kept.data, segment_size_bytes):
+            for at, place, record, is_followed in whole_records(kept.data, segment_size_bytes):
                 if (first + at == place) is in_place:
                     yield _Copy(place, record, _ATTIC, is_followed=is_followed)
 
@@ -153,11 +154,11 @@ def _of_attic(files: Files, root: Path, segment_size_bytes: int, *, in_place: bo
 def _of_copies(files: Files, copies: Sequence[Path], segment_size_bytes: int) -> Iterator[_Copy]:
     for path in copies:
         for data in _iter_parts(files, path):
-            for _at, place, record, is_followed in _records_in(data, segment_size_bytes):
+            for _at, place, record, is_followed in whole_records(data, segment_size_bytes):
                 yield _Copy(place, record, _COPY, is_followed=is_followed)
 
 
-def _records_in(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes, bool]]:
+def whole_records(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, int, bytes, bool]]:
     """Yields the whole records in some bytes.
 
     Each with its position, the physical offset that it states, its bytes, and whether the next record of the
@@ -277,7 +278,7 @@ def _mend_of(
     """Returns the mend that writes a whole record over what is at its place; None if it does not fit."""
     if _is_stone(there, place):
         return _fitting(there, record, place)
-    if len(there) == len(record) and any(_covers(hole, place, len(record)) for hole in holes):
+    if len(there) == len(record) and any(covers(hole, place, len(record)) for hole in holes):
         return _noted(known, there, record, place)
     return None
 
@@ -309,13 +310,14 @@ def _noted(known: Sequence[KnownHole], there: bytes, record: bytes, place: int) 
     if isinstance(row, Damage) or is_tombstone(memoryview(record)):
         return None
     key = row.topic.decode("utf-8", "surrogateescape"), row.queue_id
-    lost = (one for hole in known if _covers(hole, place, len(record)) for one in hole.lost)
+    lost = (one for hole in known if covers(hole, place, len(record)) for one in hole.lost)
     if any((one.topic, one.queue_id) == key and row.queue_offset in one.offsets for one in lost):
         return Mend(ATTIC_KIND, place, there, record, *key, row.queue_offset, _ATTIC)
     return None
 
 
-def _covers(hole: Hole | KnownHole, place: int, size_bytes: int) -> bool:
+def covers(hole: Hole | KnownHole, place: int, size_bytes: int) -> bool:
+    """Returns whether a stretch of the log is in a hole, all of it."""
     return hole.phy_offset <= place and place + size_bytes <= hole.end
 
 

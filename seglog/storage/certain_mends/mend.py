@@ -11,6 +11,7 @@ from seglog.storage.format.names import COMMIT_LOG, segment_file_name
 BIT: Final = "bit"
 HEAD: Final = "head"
 ATTIC_KIND: Final = "attic"
+MOVED: Final = "moved"
 MAX_DOUBTED: Final = 256
 """If queue or index differ from more records than this, the cause was not flipped bits of records."""
 
@@ -21,14 +22,16 @@ class Mend:
 
     Attributes:
         kind: :data:`BIT` for one flipped bit, :data:`HEAD` for fields that are known from other places too,
-            :data:`ATTIC_KIND` for a record that an earlier opening replaced.
+            :data:`ATTIC_KIND` for a record that an earlier opening replaced, :data:`MOVED` for one that
+            stands at another place.
         phy_offset: Physical offset of the record.
         before: Its present bytes.
         after: Its former bytes; the same number, but not equal.
         topic: Its topic after the mend.
         queue_id: Its queue.
         queue_offset: Its queue offset.
-        proof: The proof as a text that follows the name of the message; for :data:`ATTIC_KIND`, the source.
+        proof: The proof as a text that follows the name of the message; for :data:`ATTIC_KIND` and
+            :data:`MOVED`, the source.
         fields: The names of the changed fields, for :data:`HEAD`.
     """
 
@@ -58,6 +61,8 @@ class Mend:
         """A short text about the change."""
         if self.kind == ATTIC_KIND:
             return f"{self.named}, of which {self.proof} has the bytes"
+        if self.kind == MOVED:
+            return f"{self.named}, which stands at {self.proof}"
         if self.kind == HEAD:
             return f"{self.fields} of {self.named}{self.proof}"
         changed = slice(self.changed.start, self.changed.stop)

@@ -69,12 +69,14 @@ class Inferred:
         certainty: How much speaks for it.
         at_least_bytes: It cannot be less.
         longest_bytes: Length of the longest file.
+        is_by_queues: Whether only units of queues say that it must be longer than the file is.
     """
 
     size_bytes: int | None
     certainty: Certainty
     at_least_bytes: int = 0
     longest_bytes: int = 0
+    is_by_queues: bool = False
 
     @property
     def is_unknown(self) -> bool:

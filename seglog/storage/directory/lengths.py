@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 from pathlib import Path
@@ -37,10 +37,10 @@ from seglog.storage.directory.geometry import (
     FileSizes,
     StoreGeometry,
 )
-from seglog.storage.directory.log_facts import MOST_RECORD_BYTES, read_log_facts
+from seglog.storage.directory.log_facts import MOST_RECORD_BYTES, disproves, read_log_facts
 from seglog.storage.directory.log_files import LogFile
 from seglog.storage.directory.queue_files import QueueFiles, data_end
-from seglog.storage.files.files import Files
+from seglog.storage.files.files import Files, read_part
 from seglog.storage.format.names import segment_file_name
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
@@ -48,7 +48,10 @@ from seglog.storage.format.record.record import FILLER_BYTES, MIN_RECORD_BYTES
 
 _LOG_RANGE: Final = (MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES)
 _LAST_UNITS: Final = 64
-"""So many at the end of a queue are asked for places behind the end of the log's only file."""
+"""So many at the end of a queue are asked for places behind the end of the log's only file.
+
+As many at its start are asked for places in that file.
+"""
 _WITNESSES: Final = 2
 """One unit alone may be damaged."""
 _AnyUnits: TypeAlias = npt.NDArray[np.void]
@@ -137,7 +140,9 @@ def _chosen(
     if given is None:
         return found.size_bytes
     is_other = found.certainty is Certainty.PROVEN and found.size_bytes != given
-    if is_other or given < found.at_least_bytes:
+    # A broker that is configured with the length that the only file has does start.
+    is_of_file = found.is_by_queues and given == found.longest_bytes
+    if is_other or (given < found.at_least_bytes and not is_of_file):
         has = found.size_bytes if is_other else f"at least {found.at_least_bytes}"
         why, advice = "", "give the length that the store was made with, or none"
         if name in not_said:
@@ -177,15 +182,16 @@ def _segment(
     if facts and not any(fact.size_bytes for fact in facts):
         return _of_names([fact.first_offset for fact in facts], written), True
     is_open = len(facts) == 1 and facts[0].exact_bytes is None
-    if is_open and queues is not None:
-        facts += _behind_sole_file(files, facts[0], queues)
+    behind = _behind_sole_file(files, root, facts[0], queues) if is_open and queues is not None else []
     found = infer_length(
-        facts,
+        [*facts, *behind],
         unit_bytes=1,
         range_bytes=_LOG_RANGE,
         known_bytes=written,
         sole_unit_bytes=PAGE_BYTES,
     )
+    if behind and facts[0].needed_bytes <= facts[0].size_bytes:
+        found = replace(found, is_by_queues=True)
     return found, queues is not None or not is_open
 
 
@@ -210,11 +216,13 @@ def _believed(fact: FileFacts, file: LogFile, log_files: Sequence[LogFile]) -> F
     return FileFacts(file.first_offset, file.size_bytes) if is_other and fact.first_offset % step else fact
 
 
-def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles]) -> list[FileFacts]:
+def _behind_sole_file(
+    files: Files, root: Path, file: FileFacts, queues: Sequence[QueueFiles]
+) -> list[FileFacts]:
     """Returns how long the only file of a log was at least, if queues know of records behind its end.
 
     A file that was full ends with a filler; without one the records behind it were in this file, not in a
-    next one that is missing.
+    next one that is missing. A queue that is wrong about the file itself is one of another store.
     """
     limit = file.first_offset + MAX_SEGMENT_BYTES
     end = file.first_offset + file.size_bytes
@@ -222,7 +230,10 @@ def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles
     for queue in queues:
         known = last_records(files, queue)
         known = known[(known[:, 0] >= file.first_offset) & (known[:, 0] < limit)]
-        ends += known[known[:, 1] + FILLER_BYTES > end, 1].tolist()
+        behind = known[known[:, 1] + FILLER_BYTES > end, 1].tolist()
+        if behind:
+            records = [*_first_records(files, queue).tolist(), *known.tolist()]
+            ends += [] if disproves(files, root, file.first_offset, records) else behind
     if len(ends) < _WITNESSES:
         return []
     needed = sorted(ends)[-_WITNESSES] - file.first_offset + FILLER_BYTES
@@ -231,7 +242,22 @@ def _behind_sole_file(files: Files, file: FileFacts, queues: Sequence[QueueFiles
 
 def last_records(files: Files, queue: QueueFiles) -> npt.NDArray[np.int64]:
     """Returns where the records of the last units of a queue start and end: ``(n, 2)``, in no order."""
-    units = last_units(files, queue)
+    return _records_of(last_units(files, queue))
+
+
+def _first_records(files: Files, queue: QueueFiles) -> npt.NDArray[np.int64]:
+    """Returns the same of the first units of its first file."""
+    first, unit_bytes = min(queue.sizes), queue.layout.size_bytes
+    try:
+        handle = files.open(queue.directory / segment_file_name(first), writable=False)
+    except OSError:
+        return np.empty((0, 2), np.int64)
+    with closing(handle):
+        read = bytes(read_part(handle, 0, _LAST_UNITS * unit_bytes))
+    return _records_of(np.frombuffer(read[: len(read) - len(read) % unit_bytes], queue.layout.dtype))
+
+
+def _records_of(units: _AnyUnits) -> npt.NDArray[np.int64]:
     places, sizes = units["phy_offset"].astype(np.int64), units["size_bytes"].astype(np.int64)
     is_unit = (places >= 0) & (sizes >= MIN_RECORD_BYTES) & (sizes <= MOST_RECORD_BYTES)
     return np.stack([places, places + sizes], axis=1)[is_unit]

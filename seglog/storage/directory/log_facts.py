@@ -7,7 +7,7 @@ left. Both hold under any name of the file, and for any part of it that is left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -101,6 +101,35 @@ def record_times(
             if isinstance(row, RecordRow) and newest is not None:
                 return row.store_timestamp_ms, newest[1]
     return None
+
+
+def disproves(files: Files, root: Path, first_offset: int, records: Iterable[tuple[int, int]]) -> bool:
+    """Returns whether no record of a file is where others have them, although the file has bytes there.
+
+    Where it has zeros it says nothing: they may have been written over a record.
+
+    Args:
+        files: Where the store is.
+        root: The store directory.
+        first_offset: Physical offset of the first byte of the file.
+        records: Where records are said to start and end; those that are not in the file do not count.
+    """
+    handle = _open(files, root, segment_file_name(first_offset))
+    if handle is None:
+        return False
+    is_other = False
+    with closing(handle):
+        for start, end in records:
+            if start < first_offset:
+                continue
+            head = read_part(handle, start - first_offset, HEAD_V4.size_bytes)
+            if len(head) < HEAD_V4.size_bytes or not any(head):
+                continue
+            size_bytes, magic = FILLER.struct.unpack_from(head)
+            if magic in _MAGICS and size_bytes == end - start and _own(head, 0) == start:
+                return False
+            is_other = True
+    return is_other
 
 
 def has_bytes(files: Files, root: Path, name: str, folder: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 
+import numpy as np
 import pytest
 
 from seglog import MessageStore
+from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.triage import verdict_on
 from seglog.doctor.repair.repair import plan_repair, repair_store
@@ -18,6 +20,7 @@ from seglog.storage.directory.geometry import FileSizes
 from seglog.storage.directory.log_facts import read_log_facts
 from seglog.storage.directory.log_files import LogFile
 from seglog.storage.files.files import RealFiles
+from seglog.storage.format.queue.consume_queue import CQ_UNIT
 from tests.support.material import golden
 from tests.support.material.golden import tree_digest
 from tests.support.material.stores import SMALL_INDEX, fill, new_clock
@@ -124,6 +127,39 @@ def test_a_sole_log_file_of_an_odd_length_is_not_written_to_until_the_length_is_
     assert (served(root) == before) == (lost == 0)
     assert lost == 0 or change is None
     assert check_store(root, clock=new_clock()).is_clean
+
+
+@pytest.fixture
+def foreign_queue():
+    """Units of a queue of a store with five log files."""
+    path = golden.shared("roll") / "consumequeue" / "TopicA" / "0" / f"{0:020d}"
+    return np.frombuffer(path.read_bytes(), CQ_UNIT.dtype)
+
+
+def test_a_queue_of_another_store_says_nothing_of_the_only_log_file(foreign_queue, tmp_path):
+    root = golden.extract("tx", tmp_path)
+    before = served(root)
+    queue_files(root)[0].write_bytes(foreign_queue.tobytes())
+    report = check_store(root, clock=new_clock())
+    assert "log-length-unknown" not in {finding.code for finding in report.findings}
+    assert (verdict_on(report).start.start, report.lost_messages) == (Start.YES, 0)
+    assert sum(action.lost_messages for action in repaired(root).actions) == 0
+    assert served(root) == before
+
+
+def test_the_given_length_of_the_only_log_file_counts_more_than_units_that_lead_behind_it(
+    foreign_queue, tmp_path
+):
+    root = golden.extract("tx", tmp_path)
+    behind = foreign_queue[foreign_queue["phy_offset"] >= SEGMENT]
+    path = root / "consumequeue" / "TopicA" / "0" / f"{0:020d}"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(behind.tobytes().ljust(2_000, b"\0"))
+    assert "log-length-unknown" in {finding.code for finding in check_store(root, clock=new_clock()).findings}
+    report = check_store(root, clock=new_clock(), given=FileSizes(segment_bytes=SEGMENT))
+    assert verdict_on(report).start.start is Start.YES
+    with pytest.raises(InvalidArgumentError, match="at least"):
+        check_store(root, clock=new_clock(), given=FileSizes(segment_bytes=SEGMENT // 2))
 
 
 def test_a_store_of_ours_says_itself_how_long_its_only_file_was(tmp_path):
