@@ -52,7 +52,7 @@ def check_fields(report: CheckReport) -> dict[str, object]:
 def _verdict_fields(report: CheckReport, verdict: Triage) -> dict[str, object]:
     return {
         "rocketmqStarts": verdict.start.start.value,
-        "why": verdict.start.why,
+        "why": verdict.start.reason or verdict.start.why,
         "cutAt": verdict.start.cut_at if verdict.start.cut_at >= 0 else None,
         "cutMessages": verdict.start.cut_messages,
         "recoveryReads": _walk_fields(verdict.start.walk),

@@ -90,6 +90,8 @@ UNCERTAIN: Final = frozenset(
 UNQUEUED: Final = frozenset({"queue-due", "queue-missing", "queue-short", "queue-unit-wrong"})
 """Codes of findings that count readable messages which their queues lack."""
 
+_ASSUMED: Final = "how long its files must be is not stated"
+
 _STRAYS: Final = frozenset({"log-file-stray", "queue-file-stray"})
 
 
@@ -120,6 +122,8 @@ class BrokerStart:
         walk: The part of the log that it reads before it serves the store; None if it does not start, or if
             that is not known.
         unqueued_before: Number of messages before that part which their queues lack, or lead past.
+        is_assumed: Whether it is not known only because nothing states how long the files are; the rest is
+            what it does if they are as long as they should be.
     """
 
     start: Start
@@ -130,6 +134,14 @@ class BrokerStart:
     end_phy_offset: int = -1
     walk: RecoveryWalk | None = None
     unqueued_before: int = 0
+    is_assumed: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it does that; empty if it starts."""
+        if self.is_assumed:
+            return _ASSUMED
+        return "" if self.start is Start.YES else self.why
 
 
 def broker_start(
@@ -151,6 +163,22 @@ def broker_start(
         unqueued: What :func:`unqueued_messages` returns for these.
         is_live: Whether a process has the store open.
     """
+    found = _by_findings(store, log, files, findings, unqueued, is_live=is_live)
+    if found.start is not Start.YES or not store.geometry.is_assumed:
+        return found
+    return replace(found, start=Start.UNKNOWN, is_assumed=True)
+
+
+def _by_findings(
+    store: AuditPlan,
+    log: Stitched,
+    files: Files,
+    findings: Sequence[Finding],
+    unqueued: Counter[str],
+    *,
+    is_live: bool,
+) -> BrokerStart:
+    """Returns the same for files that are as long as they should be."""
     # Of a note, too, RocketMQ may make more than seglog does.
     serious = [one for one in findings if one.severity is not Severity.NOTE or one.code in UNCERTAIN]
 

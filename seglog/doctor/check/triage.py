@@ -191,7 +191,7 @@ def _do_not(report: CheckReport, doubt: Doubt) -> str:
         harm = "it deletes the queues"
         if start.cut_messages:
             harm = f"it deletes {start.cut_messages:,} messages that are whole or can be repaired"
-    elif start.start is Start.UNKNOWN:
+    elif start.start is Start.UNKNOWN and not start.is_assumed:
         harm = "" if report.holder is not None else "what it does is not known"
     elif start.start is Start.NO:
         harm = ""

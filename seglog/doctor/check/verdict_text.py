@@ -10,7 +10,7 @@ from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check_report import CheckReport
 from seglog.doctor.check.triage import Triage, verdict_on
 from seglog.storage.findings import bytes_text, next_command, refuses_repair
-from seglog.text import count_text
+from seglog.text import count_text, shell_text
 
 _MAX_TOPICS: Final = 3
 
@@ -36,6 +36,8 @@ def verdict_facts(report: CheckReport, store: Path) -> dict[str, str]:
             named["BYTES"] = text
     elif not report.is_clean:
         named["next"] = "do by hand what the findings say"
+    elif verdict.start.is_assumed:
+        named["next"] = f"seglog check --broker-conf FILE {shell_text(store)}"
     return named
 
 
@@ -56,8 +58,7 @@ def _start_text(verdict: Triage) -> str:
         count = count_text(start.cut_messages, "message")
         return f"starts and loses {count if start.cut_messages else 'all messages'}: {start.why}"
     words = {Start.YES: "starts", Start.NO: "does not start", Start.UNKNOWN: "not known whether it starts"}
-    is_said = start.why and start.start is not Start.YES
-    return words[start.start] + (f": {start.why}" if is_said else "")
+    return words[start.start] + (f": {start.reason}" if start.reason else "")
 
 
 def _lost_text(report: CheckReport, verdict: Triage) -> str:

@@ -33,6 +33,8 @@ class StoreGeometry:
             a multiple of 46; None without any.
         is_segment_known: Whether the length of log files is certain enough to write any.
         is_queue_file_known: Whether that of queue files is.
+        is_assumed: Whether nothing but the length of the only file says how long the files of the log, or
+            of queues, are, and it is not RocketMQ's default: a file that was cut has such a length too.
     """
 
     segment_size_bytes: int = DEFAULT_SEGMENT_BYTES
@@ -40,6 +42,7 @@ class StoreGeometry:
     found_batch_file_bytes: int | None = None
     is_segment_known: bool = True
     is_queue_file_known: bool = True
+    is_assumed: bool = False
 
     @property
     def units_per_file(self) -> int:

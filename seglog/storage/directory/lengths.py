@@ -96,6 +96,8 @@ class Lengths:
             batch or sizes.batch_file_bytes,
             is_segment_known=segment is not None or self.segment.certainty is Certainty.NO_FILE,
             is_queue_file_known=is_queue_known,
+            is_assumed=_is_assumed(self.segment, given.segment_bytes, DEFAULT_SEGMENT_BYTES)
+            or _is_assumed(self.queue, given.queue_file_bytes, DEFAULT_QUEUE_FILE_BYTES),
         )
 
 
@@ -152,6 +154,10 @@ def _chosen(
             f"{name}={given}{why}, but the files of {root} have {has} bytes", help=advice
         )
     return given
+
+
+def _is_assumed(found: Inferred, given: int | None, default: int) -> bool:
+    return given is None and found.certainty is Certainty.BY_SIZE and found.size_bytes != default
 
 
 def _guess(found: Inferred, default: int, unit_bytes: int = 1) -> int:

@@ -11,6 +11,7 @@ import pytest
 from seglog.doctor.check import check_store, verdict_on
 from seglog.doctor.check.broker_start import REFUSED, UNCERTAIN, Start
 from seglog.errors import Ending
+from seglog.storage.directory import FileSizes
 from seglog.storage.files import StoreRoot
 from seglog.storage.findings.finding_codes import CODES
 from tests.support.command_line import Seglog
@@ -36,6 +37,11 @@ def check_verdict(name):
     if any(line["kind"] == "openFailed" for line in answered):
         assert start.start is Start.NO
         return
+    if start.is_assumed:
+        assert start.start is Start.UNKNOWN
+        lengths = report.geometry
+        given = FileSizes(lengths.queue_file_size_bytes, segment_bytes=lengths.segment_size_bytes)
+        start = verdict_on(check_store(golden.shared(name), given=given)).start
     assert start.start in {Start.YES, Start.LOSES}
     assert stores[0]["maxPhyOffset"] == start.end_phy_offset
 

@@ -12,6 +12,7 @@ from seglog import MessageStore
 from seglog.doctor.check.broker_start import Start
 from seglog.doctor.check.check import check_store
 from seglog.doctor.check.triage import verdict_on
+from seglog.doctor.check.verdict_text import verdict_facts
 from seglog.doctor.repair.repair import plan_repair, repair_store
 from seglog.doctor.undo.undo import undo_repair
 from seglog.errors import InvalidArgumentError, LengthUnknownError
@@ -140,11 +141,26 @@ def test_a_queue_of_another_store_says_nothing_of_the_only_log_file(foreign_queu
     root = golden.extract("tx", tmp_path)
     before = served(root)
     queue_files(root)[0].write_bytes(foreign_queue.tobytes())
-    report = check_store(root, clock=new_clock())
+    report = check_store(root, clock=new_clock(), given=FileSizes(segment_bytes=SEGMENT))
     assert "log-length-unknown" not in {finding.code for finding in report.findings}
     assert (verdict_on(report).start.start, report.lost_messages) == (Start.YES, 0)
     assert sum(action.lost_messages for action in repaired(root).actions) == 0
     assert served(root) == before
+
+
+def test_an_only_file_that_was_cut_in_its_empty_end_is_not_called_whole(tmp_path):
+    root = golden.extract("tx", tmp_path)
+    (log,) = (root / "commitlog").iterdir()
+    for size in (SEGMENT, 4 * 4096):
+        os.truncate(log, size)
+        report = check_store(root, clock=new_clock())
+        start = verdict_on(report).start
+        assert report.is_clean
+        assert (start.start, start.reason) == (Start.UNKNOWN, "how long its files must be is not stated")
+        assert verdict_facts(report, root)["next"] == f"seglog check --broker-conf FILE {root}"
+        given = FileSizes(segment_bytes=SEGMENT, queue_file_bytes=report.geometry.queue_file_size_bytes)
+        start = verdict_on(check_store(root, clock=new_clock(), given=given)).start
+        assert start.start is (Start.YES if size == SEGMENT else Start.NO)
 
 
 def test_the_given_length_of_the_only_log_file_counts_more_than_units_that_lead_behind_it(
