@@ -27,9 +27,8 @@ from seglog.remoting.bodies import ConsumerStatusBody, ResetOffsetsBody
 from seglog.remoting.body_json import CONSUMED_DIRECTLY, RUNNING_INFO, BodyCodec, Dialect
 from seglog.remoting.client_headers import (
     ConsumeDirectlyHeader,
-    ConsumerGroupHeader,
     ConsumerStatusHeader,
-    QueueTakenHeader,
+    MembersChangedHeader,
     RunningInfoHeader,
 )
 from seglog.remoting.codes import RequestCode, ResponseCode
@@ -63,14 +62,13 @@ class Answers:
 
     def on_notice(self, request: Request) -> None:
         """Handles a notice of a broker."""
-        if isinstance(request.header, QueueTakenHeader):
-            taken = request.header
-            member = self._members.get(taken.consumer_group)
-            if member is not None:  # at once: the other member begins when this returns
-                member.taken(MessageQueue(taken.topic, taken.broker_name, taken.queue_id))
-        elif request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
-            group = expect_header(request, ConsumerGroupHeader).consumer_group
-            self._home.post(partial(self._look_again, group))
+        if request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            said = expect_header(request, MembersChangedHeader)
+            member = self._members.get(said.consumer_group)
+            if said.topic is None or said.broker_name is None or said.queue_id is None:
+                self._home.post(partial(self._look_again, said.consumer_group))
+            elif member is not None:  # at once: in process the other member begins when this returns
+                member.taken(MessageQueue(said.topic, said.broker_name, said.queue_id))
         elif request.code == RequestCode.RESET_CONSUMER_CLIENT_OFFSET:
             header = expect_header(request, ResetOffsetHeader)
             offsets = {} if request.body is None else expect_body(request, ResetOffsetsBody).offsets

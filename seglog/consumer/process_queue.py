@@ -40,6 +40,7 @@ class ProcessQueue:
         is_dropped: Whether no more messages are pulled or given to the listener.
         is_taken: Whether it was dropped because another member has begun in it.
         is_lost: Whether another client may have the queue, so that nothing more is committed.
+        is_loss_said: Whether a call of the application has raised because of that.
         is_given_up: Whether the application gave it up; its polled messages are still committed.
         is_at_end: Whether its last pull reached the end; None if not known. Then the next pull is not held,
             so that the answer comes soon.
@@ -104,7 +105,7 @@ class ProcessQueue:
         self.doubts = self.settled = 0
         self.suggested_broker_id = 0
         self.is_dropped = False
-        self.is_lost = self.is_given_up = self.is_taken = False
+        self.is_lost = self.is_given_up = self.is_taken = self.is_loss_said = False
         self.is_at_end: bool | None = None
         self.is_held = False
         self.is_gone = self.is_alone = False

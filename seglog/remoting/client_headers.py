@@ -16,22 +16,26 @@ from seglog.remoting.headers import Int32, wire_names
 @wire_names()
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupHeader(Header):
-    """GET_CONSUMER_LIST_BY_GROUP, GET_CONSUMER_CONNECTION_LIST and NOTIFY_CONSUMER_IDS_CHANGED."""
+    """GET_CONSUMER_LIST_BY_GROUP and GET_CONSUMER_CONNECTION_LIST."""
 
     consumer_group: str
 
 
-@wire_names()
+@wire_names(topic="seglogTopic", broker_name="seglogBroker", queue_id="seglogQueueId")
 @dataclass(frozen=True, slots=True)
-class QueueTakenHeader(ConsumerGroupHeader):
-    """Seglog's own: with it the same notice says that another member has begun in a queue of the client.
+class MembersChangedHeader(Header):
+    """NOTIFY_CONSUMER_IDS_CHANGED.
 
-    Only clients in the broker's process get it.
+    Attributes:
+        topic: Seglog's own, as the rest: of a queue of the client in which another member has begun.
+        broker_name: The broker of that queue.
+        queue_id: Its number.
     """
 
-    topic: str
-    broker_name: str
-    queue_id: int
+    consumer_group: str
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: Int32 | None = None
 
 
 @wire_names()

@@ -122,7 +122,7 @@ EXCHANGES: Final[Mapping[int, Exchange]] = {
     Code.CONSUME_MESSAGE_DIRECTLY: Exchange(client.ConsumeDirectlyHeader),
     Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: _CONSUMER_STATUS,
     Code.GET_CONSUMER_STATUS_FROM_CLIENT: _CONSUMER_STATUS._replace(answerer=Answerer.CLIENT),
-    Code.NOTIFY_CONSUMER_IDS_CHANGED: Exchange(client.ConsumerGroupHeader, answerer=Answerer.CLIENT),
+    Code.NOTIFY_CONSUMER_IDS_CHANGED: Exchange(client.MembersChangedHeader, answerer=Answerer.CLIENT),
     Code.RESET_CONSUMER_CLIENT_OFFSET: Exchange(
         header.ResetOffsetHeader, request_body=of_queues.RESET_OFFSETS, answerer=Answerer.CLIENT
     ),

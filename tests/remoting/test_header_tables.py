@@ -14,7 +14,7 @@ JAVA = java_headers()
 BITS = {"int": 32, "Integer": 32, "long": 64, "Long": 64}
 CODES = [code for code in map(RequestCode, EXCHANGES) if code.name in JAVA]
 OF_ANY_TOPIC = {"ns", "nsd", "bname", "oway", "lo"}
-OURS = {"seglogDurability", "seglogOwner"}
+OURS = {"seglogDurability", "seglogOwner", "seglogTopic", "seglogBroker", "seglogQueueId"}
 LENIENT = {
     ("UPDATE_AND_CREATE_TOPIC", "topicFilterType"),
     ("UPDATE_AND_CREATE_TOPIC", "order"),

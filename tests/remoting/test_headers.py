@@ -63,6 +63,7 @@ SPELLINGS = {
     "GroupSubscriptionHeader": "group topic",
     "KeyHeader": "namespace key",
     "KeyValueHeader": "namespace key value",
+    "MembersChangedHeader": "consumerGroup seglogTopic seglogBroker seglogQueueId",
     "NameServerTopicHeader": "topic clusterName",
     "NamespaceHeader": "namespace",
     "OffsetResponseHeader": "offset",
@@ -81,7 +82,6 @@ SPELLINGS = {
         "topic key maxNum beginTimestamp endTimestamp _UNIQUE_KEY_QUERY indexType lastKey"
     ),
     "QueryMessageResponseHeader": "indexLastUpdateTimestamp indexLastUpdatePhyoffset",
-    "QueueTakenHeader": "consumerGroup topic brokerName queueId",
     "QueryQueueHeader": "topic queueId index count consumerGroup",
     "ReplyMessageHeader": (
         "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag bornHost"

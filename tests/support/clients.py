@@ -8,7 +8,7 @@ from typing import TypeAlias
 from seglog.broker.broker import Broker
 from seglog.broker.tables.notices import GAP_MS
 from seglog.client.links.local_link import LocalLink
-from seglog.remoting.client_headers import ConsumerGroupHeader
+from seglog.remoting.client_headers import MembersChangedHeader
 from seglog.remoting.codes import RequestCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, HeartbeatBody, MessageModel
@@ -35,7 +35,7 @@ class ToldClient:
         for request in self.told:
             assert request.code is RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
             assert request.is_oneway
-            assert isinstance(request.header, ConsumerGroupHeader)
+            assert isinstance(request.header, MembersChangedHeader)
             groups.append(request.header.consumer_group)
         self.told.clear()
         return groups

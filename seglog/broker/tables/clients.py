@@ -24,9 +24,9 @@ from typing import Final
 from seglog.broker.tables.notices import Notices
 from seglog.clock import Clock
 from seglog.logs import logger
-from seglog.remoting.client_headers import ConsumerGroupHeader, QueueTakenHeader
+from seglog.remoting.client_headers import MembersChangedHeader
 from seglog.remoting.codes import RequestCode
-from seglog.remoting.command import Request
+from seglog.remoting.command import OUR_SENDER, Request
 from seglog.remoting.heartbeat import ConsumerData, ConsumeType, MessageModel
 from seglog.remoting.message_queue import MessageQueue
 from seglog.remoting.peer import Peer
@@ -315,14 +315,15 @@ class ClientTable:
             self.notices.tell(group.name)
 
     def tell_taken(self, group: str, client_id: str, queue: MessageQueue) -> None:
-        """Notifies a client in this process that another member of its group has begun in its queue.
+        """Notifies a client of ours that another member of its group has begun in its queue.
 
-        Others learn of it from their next commit, or by a rebalance.
+        One in this process has dropped the queue when this returns, one at a connection soon after. Others
+        learn of it by a rebalance.
         """
         online = self._consumers.get(group)
-        header = QueueTakenHeader(group, queue.topic, queue.broker_name, queue.queue_id)
+        header = MembersChangedHeader(group, queue.topic, queue.broker_name, queue.queue_id)
         for client in () if online is None else online.clients.values():
-            if client.client_id == client_id and not client.peer.is_remote:
+            if client.client_id == client_id and client.peer.language == OUR_SENDER.language:
                 self._send(group, client, Request(_CHANGED, header, is_oneway=True))
 
     def _warn_of_disagreements(self, group: ConsumerGroup) -> None:
@@ -372,7 +373,7 @@ class ClientTable:
         group = self._consumers.get(name)
         if group is None:
             return
-        request = Request(_CHANGED, ConsumerGroupHeader(name), is_oneway=True)
+        request = Request(_CHANGED, MembersChangedHeader(name), is_oneway=True)
         for client in group.clients.values():
             self._send(name, client, request)
 

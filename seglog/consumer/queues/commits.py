@@ -128,12 +128,16 @@ class Commits:
             SeglogError: The offsets cannot be written.
         """
         clock = self._client.clock
-        gone = {*lost, *(self.lost - self._queues.keys()), *await self._lose_others()}
+        gone = {*lost, *(self.lost - self._queues.keys())}
         self.lost.clear()
         failures: list[Uncommitted] = []
-        for held in sorted((*self._parted, *self._queues.values()), key=_QUEUE):
+        queues = sorted((*self._parted, *self._queues.values()), key=_QUEUE)
+        due = {held for held in queues if held.to_commit(clock.monotonic_ms()) is not None}
+        await self._lose_others(due)
+        for held in queues:  # also one that another member begins in meanwhile, and that is released then
             queue, now_ms = held.queue, clock.monotonic_ms()
-            if held.is_fenced(now_ms):
+            if held.is_fenced(now_ms) or (held.is_lost and held in due):
+                held.is_loss_said = True
                 gone.add(queue)
             queue_offset = held.to_commit(now_ms)
             if queue_offset is None:
@@ -141,6 +145,7 @@ class Commits:
             try:
                 await self._bring(held, queue_offset, is_asked=self._must_ask)
             except FencedError:
+                held.is_loss_said = True
                 gone.add(queue)
             except SeglogError as error:
                 failures.append(
@@ -163,22 +168,15 @@ class Commits:
         """Whether brokers may be RocketMQ's, which take every commit, and the group shares its queues."""
         return not self._client.is_in_process and self._offsets.owner is not None
 
-    async def _lose_others(self) -> Collection[MessageQueue]:
-        """Gives up queues that are other members' shares by now; returns those with offsets to commit."""
+    async def _lose_others(self, due: Collection[ProcessQueue]) -> None:
+        """Gives up queues with offsets to commit that are other members' shares by now."""
         if not self._must_ask or self.ask_for_others is None:
-            return ()
-        now_ms, found = self._client.clock.monotonic_ms(), list[MessageQueue]()
-        open_queues = {
-            queue: held
-            for queue, held in self._queues.items()
-            if not (held.is_dropped or held.is_locked or held.to_commit(now_ms) is None)
-        }
-        for topic in sorted({queue.topic for queue in open_queues}):
+            return
+        asked = {held.queue: held for held in due if not (held.is_dropped or held.is_locked)}
+        for topic in sorted({queue.topic for queue in asked}):
             for queue in await self.ask_for_others(topic):
-                if queue in open_queues:
-                    self._lose(open_queues[queue])
-                    found.append(queue)
-        return found
+                if queue in asked:
+                    self._lose(asked[queue])
 
     async def commit(self, held: ProcessQueue) -> None:
         """Commits the offset of a queue, unless its broker has it already."""

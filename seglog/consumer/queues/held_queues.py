@@ -209,7 +209,8 @@ class HeldQueues:
                 await self.commits.persist()
         if self.all.get(held.queue) is held:
             del self.all[held.queue]
-            if held.is_lost and not self._service.IS_POLLED and held.is_ahead:
+            is_said = held.is_loss_said or self._service.IS_POLLED
+            if held.is_lost and held.is_ahead and not is_said:
                 self.commits.lost.add(held.queue)
             if held.is_given_up:
                 self.parted.add(held)

@@ -16,7 +16,7 @@ from seglog.client.links.remote_link import RemoteLink
 from seglog.client.links.served import unsupported
 from seglog.errors import AskTimeoutError, ClientClosedError, NoPermissionError
 from seglog.remoting.bodies import TopicRouteBody
-from seglog.remoting.client_headers import ConsumerGroupHeader, RunningInfoHeader
+from seglog.remoting.client_headers import ConsumerGroupHeader, MembersChangedHeader, RunningInfoHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body, expect_header
 from seglog.remoting.headers import (
@@ -154,7 +154,7 @@ def test_members_of_a_group_hear_of_each_other(place, topic):
         assert link.invoke(beat_of(link.client_id, topic, group), to=place.address).code == 0
     wait_until(lambda: told)
     assert {(one.code, one.header, one.is_oneway) for one in told} == {
-        (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader(group), True)
+        (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, MembersChangedHeader(group), True)
     }
     who = Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader(group))
     assert set(expect_body(links[0].invoke(who, to=place.address), ConsumerListBody).client_ids) == {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seglog.remoting.bodies import ResetOffsetsBody
-from seglog.remoting.client_headers import ConsumerGroupHeader
+from seglog.remoting.client_headers import MembersChangedHeader
 from seglog.remoting.codec import Codec
 from seglog.remoting.codes import ResponseCode
 from seglog.remoting.command import Request, Response
@@ -26,7 +26,7 @@ from tests.support.peers import (
 )
 
 NOTICES = {
-    40: Request(40, ConsumerGroupHeader("g")),
+    40: Request(40, MembersChangedHeader("g")),
     220: Request(220, ResetOffsetHeader("g", "T", 0, is_forced=False), ResetOffsetsBody({})),
     77: Request(77, body=b"b"),
 }

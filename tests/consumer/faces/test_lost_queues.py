@@ -26,7 +26,7 @@ from seglog import (
 from seglog.broker.broker import Broker
 from seglog.client.links.local_link import LocalLink
 from seglog.errors import FencedError
-from seglog.remoting.client_headers import QueueTakenHeader
+from seglog.remoting.client_headers import MembersChangedHeader
 from seglog.remoting.codes import PullFlag, RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response
 from seglog.remoting.headers import (
@@ -58,7 +58,7 @@ class OfRocketMQ(LocalLink):
         notify = self._channel.notify
 
         def notify_as_theirs(request: Request) -> None:
-            if not isinstance(request.header, QueueTakenHeader):
+            if not (isinstance(request.header, MembersChangedHeader) and request.header.topic):
                 notify(request)
 
         self._channel.notify = notify_as_theirs

@@ -7,7 +7,7 @@ import pytest
 from seglog.client.home.thread_home import thread_home
 from seglog.client.links.events import Connected
 from seglog.client.links.remote_link import RemoteLink
-from seglog.remoting.client_headers import ConsumerGroupHeader, RunningInfoHeader
+from seglog.remoting.client_headers import ConsumerGroupHeader, MembersChangedHeader, RunningInfoHeader
 from seglog.remoting.codes import RequestCode, ResponseCode
 from seglog.remoting.command import Request, Response, expect_body, expect_header
 from seglog.remoting.headers import (
@@ -105,7 +105,7 @@ def test_members_of_a_group_are_told_of_each_other(cluster):
     second.invoke(beat_of("second", "shared", "members"), to=address)
     wait_until(lambda: told, idle_s=20)
     assert {(one.code, one.header, one.is_oneway) for one in told} == {
-        (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupHeader("members"), True)
+        (RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, MembersChangedHeader("members"), True)
     }
     who = Request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupHeader("members"))
     everyone = expect_body(first.invoke(who, to=address), ConsumerListBody).client_ids
