@@ -57,10 +57,17 @@ class ReadingRoot(LogRoot):
             odd = [
                 _finding(sorted(names), found, expected) for (_, found, expected), names in self._odd.items()
             ]
-        return odd + [
-            Finding("log-folder", name, expected=f"{LOG_PATHS} with all folders of the log", found="none")
-            for name in self.unstated_folders
-        ]
+        return (
+            odd
+            + [
+                Finding("log-folder", name, expected=f"{LOG_PATHS} with all folders of the log", found="none")
+                for name in self.unstated_folders
+            ]
+            + [
+                Finding("log-file-doubled", name, expected="one file of the log of a name", found=shown)
+                for name, shown in self.places.doubled()
+            ]
+        )
 
     @override
     def meet_odd(self, path: Path, found: str, expected: str) -> None:

@@ -133,6 +133,22 @@ def test_what_writes_is_refused_and_changes_nothing(words, root, seglog):
     assert content(root) == before
 
 
+def test_nothing_is_called_lost_while_two_folders_have_a_file_of_one_name(root, seglog):
+    conf(root, *FOLDERS)
+    first, _second, _third, fourth = logs(root)[:4]
+    first.rename(root / "commitlog" / fourth.name)
+    before = content(root)
+    report = check_store(root, clock=new_clock())
+    assert ("log-file-doubled", f"commitlog2/{fourth.name}") in wrong(report)
+    verdict = verdict_on(report)
+    assert (verdict.start.start, verdict.lost) == (Start.UNKNOWN, None)
+    for words in (("repair",), ("repair", "--apply", "--yes"), ("put",)):
+        ran = seglog(*words, root, *(("Topic", "body") if words == ("put",) else ()))
+        assert ran.exit_code == 21
+        assert f"commitlog2/{fourth.name}" in ran.stderr
+    assert content(root) == before
+
+
 def test_a_repair_that_knows_the_folders_repairs_in_both_and_is_undone_in_both(root, tmp_path, seglog):
     damage(root)
     lost = {one.file for one in check_store(root, clock=new_clock()).findings if one.code == "log-hole"}
