@@ -133,6 +133,33 @@ def test_what_writes_is_refused_and_changes_nothing(words, root, seglog):
     assert content(root) == before
 
 
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_branch_has_the_log_in_as_many_folders(stated, root, whole, seglog):
+    if stated:
+        conf(root, *FOLDERS)
+    ran = seglog("branch", "create", root, "trial")
+    assert ran.exit_code == 0, ran
+    branch = root / "seglog/branches/trial"
+    assert files_of(branch) == files_of(root)
+    assert served(branch) == whole
+    assert seglog("branch", "list", root).exit_code == 0
+    ran = seglog("put", branch, "Topic", "body")
+    assert ran.exit_code == (0 if stated else 21), ran
+    ran = seglog("branch", "diff", root, "trial")
+    assert (ran.exit_code, "Topic" in ran.stdout) == (0, stated)
+    assert seglog("branch", "drop", "--apply", root, "trial").exit_code == 0
+    assert served(root) == whole
+
+
+def test_a_trial_of_the_doctor_repairs_both_folders_of_a_branch(root, tmp_path, seglog):
+    damage(root)
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("doctor", "--yes", "--broker-conf", given, root)
+    assert ran.exit_code in (0, 6), ran
+    assert "log-hole" not in {one.code for one in check_store(root, clock=new_clock()).findings}
+    assert not list((root / "seglog").glob("branches/*"))
+
+
 def test_nothing_is_called_lost_while_two_folders_have_a_file_of_one_name(root, seglog):
     conf(root, *FOLDERS)
     first, _second, _third, fourth = logs(root)[:4]
