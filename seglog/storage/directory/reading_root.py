@@ -51,7 +51,7 @@ class ReadingRoot(LogRoot):
         """What was met so far that no store has, once for each folder and kind, and folders of the log.
 
         A folder of the log is found by its files; a broker finds it if its configuration states it, and so
-        it is named unless one is at hand that does.
+        it is named unless one that is known here does.
         """
         with self._odd_lock:
             odd = [
