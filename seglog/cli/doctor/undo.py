@@ -70,8 +70,8 @@ def command(*, path: Path, number: int | None, is_list: bool, is_discard: bool, 
     )
     if left:
         undo = shell_line(["seglog", "undo", path])
-        packs = render.count_text(len(left), "older undo pack")
-        render.say(f"{packs} left: `{undo}` takes back repair {left[-1]} next")
+        older = render.count_text(len(left), "older undo pack")
+        render.say(f"{older} left: `{undo}` takes back repair {left[-1]} next")
 
 
 def _list_one(files: StoreRoot, path: Path, number: int, *, as_json: bool) -> None:

@@ -35,6 +35,8 @@ PROGRESS_AFTER_S: Final = 1.0
 _DELETE: Final = "\x7f"
 _BETWEEN: Final = "  "
 _LEAST_ROOM: Final = 20
+"""With less room beside the other parts of a line, its last part begins below them."""
+_NARROW_INDENT: Final = 2
 _TYPED: Final = ("seglog ", "next: seglog ", "or:   seglog ")
 """Beginnings of lines that a user copies and types."""
 WIDE: Final = "seglog.wide"
@@ -91,8 +93,12 @@ def say(*parts: str | Styled, err: bool = False) -> None:
         begin = sum(len(_text(part)) for part in before)
         text = printable(_text(last))
         lead = "" if before else " " * (len(text) - len(text.lstrip(" ")))
-        room = max(screen_width() - begin - len(lead), _LEAST_ROOM)
-        if len(text) > room - len(lead) and not text.lstrip(" ").startswith(_TYPED):
+        room = screen_width() - begin - len(lead)
+        is_typed = text.lstrip(" ").startswith(_TYPED)
+        if room < _LEAST_ROOM and len(text) > room + len(lead) and not is_typed:
+            _say_below(before, last)
+            return
+        if len(text) > room - len(lead) and not is_typed:
             first, *others = wrapped(text[len(lead) :], room, keeps_commands=True)
             colour = last.colour if isinstance(last, Styled) else None
             click.echo("".join(map(_shown, (*before, _alike(last, lead + first, colour)))))
@@ -100,6 +106,19 @@ def say(*parts: str | Styled, err: bool = False) -> None:
                 click.echo(_shown(_alike(last, " " * (begin + len(lead)) + line, colour)))
             return
     click.echo("".join(_shown(part) for part in parts), err=err)
+
+
+def _say_below(before: Sequence[str | Styled], last: str | Styled) -> None:
+    """Prints a line whose last part has no room beside the others: it begins on a line of its own."""
+    head = "".join(_text(part) for part in before).rstrip()
+    if head.strip():
+        fits = len(head) <= screen_width()
+        click.echo("".join(_shown(part) for part in before).rstrip() if fits else printable(head.strip()))
+    lead = " " * _NARROW_INDENT if before else ""
+    colour = last.colour if isinstance(last, Styled) else None
+    text = printable(_text(last)).strip(" ")
+    for line in wrapped(text, max(1, screen_width() - len(lead)), keeps_commands=True):
+        click.echo(_shown(_alike(last, lead + line, colour)))
 
 
 def _text(part: str | Styled) -> str:

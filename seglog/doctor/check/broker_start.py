@@ -75,6 +75,7 @@ UNCERTAIN: Final = frozenset(
         "file-owner",
         "file-permission",
         "file-unreadable",
+        "log-file-doubled",
         "log-file-misnamed",
         "log-file-missing",
         "log-folder",

@@ -28,6 +28,7 @@ _RECORDS: Final = frozenset({"attic-record", "record-repairable"})
 
 _HALF_DONE: Final = "undo-unfinished"
 """Code of a repair that was stopped half-way, or of the undo of one."""
+_DOUBLED: Final = "log-file-doubled"
 _NOT_READ: Final = frozenset({"file-kind", "file-unreadable"})
 _QUEUE_FOLDERS: Final = frozenset({CONSUME_QUEUE, BATCH_CONSUME_QUEUE})
 _QUEUE_DEPTH: Final = 3
@@ -107,6 +108,8 @@ def _saved(report: CheckReport, saved: int, back: int) -> int | None:
     codes = {finding.code for finding in report.findings}
     if _HALF_DONE in codes:
         return None
+    if _DOUBLED in codes:
+        return 0  # a repair is refused
     # Records of a queue that began anew after them are no messages of it.
     return 0 if any(map(refuses_repair, report.findings)) else min(saved, report.messages.messages + back)
 
@@ -136,12 +139,18 @@ def _is_log_unread(findings: Iterable[Finding]) -> bool:
 
 
 def _may_be_elsewhere(findings: Iterable[Finding]) -> bool:
-    """Returns whether a link that is not followed may be a folder in which the log has further files."""
+    """Returns whether further files of the log may be where nothing is read.
+
+    That is a folder to which a link leads that is not followed, or a file whose name another one has.
+    """
     return any(
-        finding.code == "file-kind"
-        and finding.found.startswith(LINK)
-        and "/" not in finding.file
-        and finding.file not in NAMES_OF_A_STORE
+        finding.code == _DOUBLED
+        or (
+            finding.code == "file-kind"
+            and finding.found.startswith(LINK)
+            and "/" not in finding.file
+            and finding.file not in NAMES_OF_A_STORE
+        )
         for finding in findings
     )
 

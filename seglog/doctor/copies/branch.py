@@ -126,6 +126,7 @@ def drop_branch(files: StoreRoot, root: Path, name: str) -> Path:
         NotFoundError: There is no such branch.
         StoreLockedError: A process has it open.
     """
+    files = files.as_it_is  # a whole folder goes: where its log is does not matter
     path = existing_branch(files, root, name)
     with lock_held(files, path):
         # Renamed first: after a killed drop the rest no longer counts as a branch.
@@ -140,7 +141,8 @@ def _begin(
     files: Files, path: Path, clock: Clock, rewind_ms: int | None, groups: Sequence[str]
 ) -> BranchPoint:
     table = OffsetTable(files, path)
-    with MessageStore.open(path, create=False, read_only=True, files=files) as store:
+    # By files of its own: where the branch has files of its log, those of the store do not say.
+    with MessageStore.open(path, create=False, read_only=True) as store:
         queues = {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
         if rewind_ms is not None:
             _rewind(table, store, rewind_ms, groups, clock.now_ms())

@@ -61,7 +61,7 @@ def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
     """
     point = read_point(files, root, name)
     path = existing_branch(files, root, name)
-    store, branch = _ends(files, root), _ends(files, path)
+    store, branch = _ends(files, root), _ends(None, path)
     queues = [
         QueueChange(
             _kind(topic),
@@ -86,7 +86,8 @@ def diff_branch(files: Files, root: Path, name: str) -> BranchDiff:
     )
 
 
-def _ends(files: Files, path: Path) -> dict[QueueKey, int]:
+def _ends(files: Files | None, path: Path) -> dict[QueueKey, int]:
+    """Returns the next queue offset of each queue; None for files of its own, which a branch needs."""
     with MessageStore.open(path, create=False, read_only=True, files=files) as store:
         return {(queue.topic, queue.queue_id): queue.max_offset for queue in store.queues()}
 

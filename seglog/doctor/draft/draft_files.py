@@ -36,6 +36,11 @@ class DraftFiles:
         self._pool = PagePool()
         self._names: defaultdict[Path, set[str]] = defaultdict(set)  # names of the nodes in each folder
 
+    @property
+    def shows_one_log(self) -> bool:
+        """Whether all files of a log in several folders appear in ``commitlog``."""
+        return bool(getattr(self.files, "shows_one_log", False))
+
     def list_dir(self, path: Path) -> list[Entry]:
         """Returns the entries of a directory sorted by name; an absent directory has none."""
         entries = {entry.name: entry for entry in self.files.list_dir(path)}

@@ -37,10 +37,10 @@ def real_changes(files: Files, root: Path, changes: Sequence[Change]) -> list[tu
         path = files.real_path(change.path)
         if change.kind == CREATED and path.parent == log:
             path = root / files.places.new_folder(path.name, change.new_bytes) / path.name
-            for folder in _missing(files, root, path):
-                if folder not in made:
-                    made.add(folder)
-                    found.append((Change(MADE, folder), folder))
+            for new in _missing(files, root, path):
+                if new not in made:
+                    made.add(new)
+                    found.append((Change(MADE, new), new))
         target = change.target
         if target is not None and target.parent == log:
             folder = path.parent.relative_to(root).as_posix()

@@ -17,10 +17,11 @@ from typing import Final
 from seglog.doctor.draft.changes import CHANGED, CREATED, MADE, MOVED, REMOVED, Change
 from seglog.doctor.draft.draft_files import DraftFiles
 from seglog.doctor.draft.real_places import log_folders_after, real_changes
+from seglog.doctor.undo.store_fingerprint import as_it_is
 from seglog.doctor.undo.undo_pack import UndoPack
 from seglog.doctor.undo.undo_writing import finish_pack, write_pack
 from seglog.errors import FullError
-from seglog.storage.files import OpenFile, RestoringFiles, as_it_is, explain_os_error
+from seglog.storage.files import OpenFile, RestoringFiles, explain_os_error
 from seglog.storage.format.names import ABORT_FILE, OURS
 from seglog.storage.scan import HOLES_FILE, load_holes
 from seglog.text import shell_text

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from seglog.doctor.undo.copied_names import is_copied
-from seglog.storage.files import Entry, Files, OpenFile
+from seglog.storage.files import Entry, Files, OpenFile, RestoringFiles, StoreRoot
 from seglog.storage.format.names import BRANCHES
 from seglog.storage.format.ours import checksum, crc_of_zeros
 from seglog.storage.small_files import UNDO
@@ -33,6 +33,11 @@ class FileState:
 
     size_bytes: int
     content_crc32c: int
+
+
+def as_it_is(files: RestoringFiles) -> RestoringFiles:
+    """Returns the files of a store with each in the folder where it is, for who keeps names of them."""
+    return files.as_it_is if isinstance(files, StoreRoot) else files
 
 
 def walk_store(files: Files, root: Path) -> Iterator[tuple[str, Entry]]:

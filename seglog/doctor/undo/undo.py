@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from seglog.doctor.undo.copied_names import is_copied
-from seglog.doctor.undo.store_fingerprint import FileState, differences, state_of, walk_store
+from seglog.doctor.undo.store_fingerprint import FileState, as_it_is, differences, state_of, walk_store
 from seglog.doctor.undo.undo_pack import OldBytes, UndoPack, list_packs
 from seglog.doctor.undo.undo_reading import read_old, read_whole
 from seglog.doctor.undo.undo_writing import mark_undoing, remove_pack
 from seglog.errors import NotFoundError, UndoError
-from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles, as_it_is
+from seglog.storage.files import Files, OpenFile, RestoringFiles, StampingFiles
 from seglog.storage.format.names import ABORT_FILE
 from seglog.storage.seals import SEALS, list_seals, remove_seal, seal_file
 from seglog.storage.small_files import JOURNAL

@@ -71,7 +71,6 @@ from seglog.storage.directory.queue_files import queue_directory as queue_direct
 from seglog.storage.directory.queue_files import read_units as read_units
 from seglog.storage.directory.queue_files import read_units_left as read_units_left
 from seglog.storage.directory.reading_root import ReadingRoot as ReadingRoot
-from seglog.storage.directory.rocksdb_faults import rocksdb_fault as rocksdb_fault
 from seglog.storage.directory.rocksdb_parts import SEPARATE_QUEUES as SEPARATE_QUEUES
 from seglog.storage.directory.rocksdb_parts import RocksKind as RocksKind
 from seglog.storage.directory.rocksdb_parts import RocksPart as RocksPart

@@ -121,7 +121,12 @@ def _demand_shown(files: Files, root: Path, folders: Iterable[str]) -> None:
         UnsupportedStoreError: It is one: what is in the other folders would be taken for lost.
     """
     tops = [name for name in folders if name not in STORE_FOLDERS]
-    if tops and (found := LogFolderFinder(files, root).find(tops)):
+    # A draft in which files of the log have other names still shows the folders beside as they are.
+    if (
+        tops
+        and not getattr(files, "shows_one_log", False)
+        and (found := LogFolderFinder(files, root).find(tops))
+    ):
         raise UnsupportedStoreError(
             f"the log of {root} is in several folders, {', '.join((COMMIT_LOG, *found.names))}",
             help="nothing was changed; a store in a folder of this machine is read from all of them",

@@ -85,9 +85,10 @@ class LogPlaces:
             found = self._finder.find(self._tops())
             with suppress(UnsupportedStoreError):  # who writes is told
                 if (placed := self._place(found)) is not None and len(placed.names) > 1:
-                    found = LogFolders(
-                        tuple(sorted({*found.whole, *placed.names} - {COMMIT_LOG})), found.lone
-                    )
+                    # Also where its files, under wrong names, look like a copy of the log.
+                    whole = tuple(sorted({*found.whole, *placed.names} - {COMMIT_LOG}))
+                    lone = {name: folder for name, folder in found.lone.items() if folder not in whole}
+                    found = LogFolders(whole, lone)
             self._found = found
             return found
 
@@ -118,6 +119,23 @@ class LogPlaces:
                 if folder is not None and self._is_there(folder, name):
                     return (*folder.split("/"), name)
         return (COMMIT_LOG, name)
+
+    def doubled(self) -> list[tuple[str, str]]:
+        """Returns the files that are not shown because another folder of the log has one of the same name.
+
+        Each with the one that is shown, both relative to the store.
+        """
+        shown: dict[str, str] = {}
+        found: list[tuple[str, str]] = []
+        for folder in (COMMIT_LOG, *self.folders.whole):
+            with suppress(OSError, StoreError):
+                for entry in self._files.list_dir(self._root / folder):
+                    if entry.is_dir or parse_segment_file_name(entry.name) is None:
+                        continue
+                    name = f"{folder}/{entry.name}"
+                    if shown.setdefault(entry.name, name) != name:
+                        found.append((name, shown[entry.name]))
+        return found
 
     def entries(self, list_dir: Callable[[Path], list[Entry]]) -> list[Entry]:
         """Returns what ``commitlog`` shows: its own entries, and the files of the log in other folders.
@@ -222,6 +240,11 @@ class OneLog(ReplacedPaths):
         self._log_folder = root / COMMIT_LOG
         self._root = root
         self._places = LogPlaces(files, root, log, self._names)
+
+    @property
+    @override
+    def shows_one_log(self) -> bool:
+        return True
 
     @override
     def _path(self, path: Path) -> Path:

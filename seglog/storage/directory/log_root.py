@@ -28,7 +28,7 @@ from seglog.storage.files.real_file import RealFile
 from seglog.storage.files.store_lock import StoreLock
 from seglog.storage.files.store_root import StoreRoot
 from seglog.storage.format.names import COMMIT_LOG
-from seglog.text import shell_text
+from seglog.text import shell_line, shell_text
 
 _PREFIX: Final = f"{COMMIT_LOG}/".encode()
 
@@ -62,6 +62,11 @@ class LogRoot(StoreRoot):
         if "_plain" in vars(self):
             self._plain.close()
         super().close()
+
+    @property
+    def shows_one_log(self) -> bool:
+        """Always true: all files of the log appear in ``commitlog``."""
+        return True
 
     @property
     @override
@@ -103,6 +108,14 @@ class LogRoot(StoreRoot):
                 f"{self.path / folder / name} holds a part of the log that {self.path / COMMIT_LOG} lacks",
                 help=f"nothing was changed; move it into {shell_text(self.path / COMMIT_LOG)}, or what should"
                 " not be of the log out of the store; reading works without",
+            )
+        if doubled := self.places.doubled():
+            name, shown = doubled[0]
+            raise UnsupportedStoreError(
+                f"{self.path / name} and {self.path / shown} have the name of one file of the log",
+                help="nothing was changed; move the one out of the store that is a copy, or give it the name"
+                f" that its records state (`{shell_line(['seglog', 'dump', '--log', self.path])}` shows those"
+                f" of {shown}); reading works with {shown} alone",
             )
         if folders.whole and placed is None:
             names = ", ".join((COMMIT_LOG, *folders.whole))

@@ -51,16 +51,23 @@ class ReadingRoot(LogRoot):
         """What was met so far that no store has, once for each folder and kind, and folders of the log.
 
         A folder of the log is found by its files; a broker finds it if its configuration states it, and so
-        it is named unless one is at hand that does.
+        it is named unless one that is known here does.
         """
         with self._odd_lock:
             odd = [
                 _finding(sorted(names), found, expected) for (_, found, expected), names in self._odd.items()
             ]
-        return odd + [
-            Finding("log-folder", name, expected=f"{LOG_PATHS} with all folders of the log", found="none")
-            for name in self.unstated_folders
-        ]
+        return (
+            odd
+            + [
+                Finding("log-folder", name, expected=f"{LOG_PATHS} with all folders of the log", found="none")
+                for name in self.unstated_folders
+            ]
+            + [
+                Finding("log-file-doubled", name, expected="one file of the log of a name", found=shown)
+                for name, shown in self.places.doubled()
+            ]
+        )
 
     @override
     def meet_odd(self, path: Path, found: str, expected: str) -> None:

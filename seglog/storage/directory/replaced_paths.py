@@ -17,6 +17,11 @@ class ReplacedPaths:
     def __init__(self, files: Files) -> None:
         self._files = files
 
+    @property
+    def shows_one_log(self) -> bool:
+        """Whether all files of a log in several folders appear in ``commitlog``."""
+        return bool(getattr(self._files, "shows_one_log", False))
+
     def _path(self, path: Path) -> Path:
         """Returns the path below.
 

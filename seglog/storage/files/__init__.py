@@ -52,4 +52,3 @@ from seglog.storage.files.rewrite import write_over as write_over
 from seglog.storage.files.store_names import parts_of as parts_of
 from seglog.storage.files.store_names import untrusted as untrusted
 from seglog.storage.files.store_root import StoreRoot as StoreRoot
-from seglog.storage.files.store_root import as_it_is as as_it_is

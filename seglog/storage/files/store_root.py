@@ -39,7 +39,7 @@ from seglog.storage.files.file_kinds import (
     wanted_kind,
 )
 from seglog.storage.files.file_owner import give_file, give_folder
-from seglog.storage.files.files import DiskUsage, Entry, RealFiles, RestoringFiles, Stamp, read_whole
+from seglog.storage.files.files import DiskUsage, Entry, RealFiles, Stamp, read_whole
 from seglog.storage.files.hardlinks import break_link, unfinished_path
 from seglog.storage.files.os_errors import translate, with_path
 from seglog.storage.files.real_file import RealFile
@@ -483,11 +483,6 @@ class StoreRoot(RootFolder):
         except OSError as error:
             raise translate(error, path) from error
         self.sync_dir(path.parent)
-
-
-def as_it_is(files: RestoringFiles) -> RestoringFiles:
-    """Returns the files of a store with each in the folder where it is, for who keeps names of them."""
-    return files.as_it_is if isinstance(files, StoreRoot) else files
 
 
 def _items_of(folder: int) -> list[os.DirEntry[str]]:

@@ -10,7 +10,6 @@ from seglog.storage.findings.code import Severity as Severity
 from seglog.storage.findings.ending import ending_of as ending_of
 from seglog.storage.findings.finding_text import MOST_QUOTED as MOST_QUOTED
 from seglog.storage.findings.finding_text import counts_text as counts_text
-from seglog.storage.findings.finding_text import finding_fields as finding_fields
 from seglog.storage.findings.finding_text import findings_fields as findings_fields
 from seglog.storage.findings.finding_text import place_text as place_text
 from seglog.storage.findings.findings import Finding as Finding

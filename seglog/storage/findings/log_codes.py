@@ -62,6 +62,13 @@ LOG_CODES: Final[dict[str, Code]] = {
         "none is lost by the length itself, but RocketMQ does not start",
         "the file is made as long as the others",
     ),
+    "log-file-doubled": warning(
+        "two folders of the log have a file of this name, of which one is read",
+        "those of the file that is not read may be here, and not lost; RocketMQ reads both in a row",
+        "move the one out of the store that is a copy, or give it the name that its records state;"
+        " until then nothing is written to the store",
+        BY_HAND,
+    ),
     "log-folder": warning(
         "a folder beside commitlog/ holds files of the log, as their records say; no configuration states it",
         "none is lost, but a broker whose storePathCommitLog does not name it does not find those in it",

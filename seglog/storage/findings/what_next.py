@@ -63,6 +63,6 @@ def repair_with_length(option: str, store: str | os.PathLike[str]) -> str:
 
 
 def _blocks_repair(finding: Finding) -> bool:
-    """Returns whether a person must put this right first: a repair takes for lost what it cannot read."""
+    """Returns whether a person must put this right first: a repair takes for lost what it does not read."""
     is_other = finding.code == "file-kind" and not finding.file.startswith(f"{OURS}/")
-    return is_other or finding.code == "file-unreadable"
+    return is_other or finding.code in {"file-unreadable", "log-file-doubled"}

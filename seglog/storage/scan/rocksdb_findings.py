@@ -16,7 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from seglog.storage.directory import RocksKind, RocksPart, find_rocksdb, last_units, rocksdb_fault
+from seglog.storage.directory import RocksKind, RocksPart, find_rocksdb, last_units
+from seglog.storage.directory.rocksdb_faults import rocksdb_fault
 from seglog.storage.files.files import Files
 from seglog.storage.findings.code import ROCKSDB_QUEUES
 from seglog.storage.findings.findings import Finding

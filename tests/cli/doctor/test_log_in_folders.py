@@ -133,6 +133,49 @@ def test_what_writes_is_refused_and_changes_nothing(words, root, seglog):
     assert content(root) == before
 
 
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_branch_has_the_log_in_as_many_folders(stated, root, whole, seglog):
+    if stated:
+        conf(root, *FOLDERS)
+    ran = seglog("branch", "create", root, "trial")
+    assert ran.exit_code == 0, ran
+    branch = root / "seglog/branches/trial"
+    assert files_of(branch) == files_of(root)
+    assert served(branch) == whole
+    assert seglog("branch", "list", root).exit_code == 0
+    ran = seglog("put", branch, "Topic", "body")
+    assert ran.exit_code == (0 if stated else 21), ran
+    ran = seglog("branch", "diff", root, "trial")
+    assert (ran.exit_code, "Topic" in ran.stdout) == (0, stated)
+    assert seglog("branch", "drop", "--apply", root, "trial").exit_code == 0
+    assert served(root) == whole
+
+
+def test_a_trial_of_the_doctor_repairs_both_folders_of_a_branch(root, tmp_path, seglog):
+    damage(root)
+    given = conf(tmp_path, *FOLDERS)
+    ran = seglog("doctor", "--yes", "--broker-conf", given, root)
+    assert ran.exit_code in (0, 6), ran
+    assert "log-hole" not in {one.code for one in check_store(root, clock=new_clock()).findings}
+    assert not list((root / "seglog").glob("branches/*"))
+
+
+def test_nothing_is_called_lost_while_two_folders_have_a_file_of_one_name(root, seglog):
+    conf(root, *FOLDERS)
+    first, _second, _third, fourth = logs(root)[:4]
+    first.rename(root / "commitlog" / fourth.name)
+    before = content(root)
+    report = check_store(root, clock=new_clock())
+    assert ("log-file-doubled", f"commitlog2/{fourth.name}") in wrong(report)
+    verdict = verdict_on(report)
+    assert (verdict.start.start, verdict.lost) == (Start.UNKNOWN, None)
+    for words in (("repair",), ("repair", "--apply", "--yes"), ("put",)):
+        ran = seglog(*words, root, *(("Topic", "body") if words == ("put",) else ()))
+        assert ran.exit_code == 21
+        assert f"commitlog2/{fourth.name}" in ran.stderr
+    assert content(root) == before
+
+
 def test_a_repair_that_knows_the_folders_repairs_in_both_and_is_undone_in_both(root, tmp_path, seglog):
     damage(root)
     lost = {one.file for one in check_store(root, clock=new_clock()).findings if one.code == "log-hole"}

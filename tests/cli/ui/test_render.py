@@ -8,9 +8,12 @@ import time
 
 import pytest
 from click import unstyle
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typing_extensions import override
 
 from seglog.cli.ui import render
+from tests.support.scale import scaled
 
 
 class Terminal(io.StringIO):
@@ -129,6 +132,25 @@ def test_a_line_goes_on_where_its_last_part_begins(monkeypatch):
     assert shown == ["  1. a line of more words than a", "       terminal has"]
     shown = _on_terminal(monkeypatch, 32, lambda: render.say(f"  {words}"))
     assert shown == ["  a line of more words than a", "    terminal has"]
+
+
+def test_a_part_without_room_beside_the_others_begins_below_them(monkeypatch):
+    shown = _on_terminal(monkeypatch, 20, lambda: render.say("lost      ", "at least 198 messages for good"))
+    assert shown == ["lost", "  at least 198", "    messages for", "    good"]
+    shown = _on_terminal(monkeypatch, 20, lambda: render.say(" " * 10, "commitlog/0, 129 messages"))
+    assert shown == ["  commitlog/0, 129", "    messages"]
+    shown = _on_terminal(monkeypatch, 20, lambda: render.say(" " * 10, "RocketMQ logs: ", "a line of it"))
+    assert shown == ["RocketMQ logs:", "  a line of it"]
+
+
+@settings(max_examples=scaled(40, 400), deadline=None)
+@given(st.lists(st.text(st.sampled_from("ab c"), max_size=25), min_size=1, max_size=4), st.integers(12, 100))
+def test_no_line_is_longer_than_the_terminal(parts, columns):
+    with pytest.MonkeyPatch.context() as patch:
+        shown = _on_terminal(patch, columns, lambda: render.say(*parts))
+    if len("".join(parts[:-1]).strip()) <= columns:
+        assert max(map(len, shown), default=0) <= columns
+    assert "".join(shown).replace(" ", "") == "".join(parts).replace(" ", "")
 
 
 def test_a_command_to_type_is_never_folded(monkeypatch):

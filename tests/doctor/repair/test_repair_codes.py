@@ -12,6 +12,7 @@ from tests.support.rows import every_row
 
 NOT_MENDED = {
     "log-empty": "nothing is left to make it of: it must come from a copy, and the queues are left alone",
+    "log-file-doubled": "which of both is the log's only the operator knows",
     "log-folder": "a repair is refused until a configuration states the folders",
     "log-length-unknown": "nobody but the operator knows the length",
     "log-file-packed": "the messages are in it, so it is unpacked first",

@@ -7,11 +7,11 @@ import pytest
 from seglog.storage.findings import (
     Finding,
     counts_text,
-    finding_fields,
     findings_fields,
     next_command,
     place_text,
 )
+from seglog.storage.findings.finding_text import finding_fields
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from seglog.storage.findings import Finding, finding_fields
+from seglog.storage.findings import Finding
 from seglog.storage.findings.finding_codes import CODES
+from seglog.storage.findings.finding_text import finding_fields
 from seglog.storage.findings.rocketmq_lines import LINES, codes_of_lines
 
 VALUE = "…"
