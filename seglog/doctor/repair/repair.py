@@ -199,7 +199,7 @@ def _plan(files: Files, root: Path, clock: Clock, sizes: FileSizes) -> Plan:
     if is_rescanned:
         was_due = before.is_rescan_due
         actions.append(rescan_action(found, draft, knows_queues=knows_queues, was_due=was_due))
-    actions += [*mend_ext(found, draft), *mend_timer(found, draft)]
+    actions += [*mend_ext(found, draft), *mend_timer(found, draft, sizes.timer_log_bytes)]
     ends = {key: state.max_offset for key, state in found.all_queues.items()}
     actions += [*mend_offsets(draft, root, ends), *mend_delays(found, draft)]
     parts = check_parts(found, draft, load_tables(draft, root), found.all_queues, found.max_phy_offset)

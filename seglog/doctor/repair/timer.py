@@ -77,12 +77,13 @@ class _Timer:
     check: TimerCheckpoint
 
 
-def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
+def mend_timer(found: Survey, files: Files, given_bytes: int | None = None) -> Iterator[Action]:
     """Repairs the timer's files; yields the actions.
 
     Args:
         found: A survey of the store, whose log and queues are already repaired.
         files: Access to the store.
+        given_bytes: Length of a file of its log by the configuration, where none is left that shows it.
     """
     root = found.root
     for entry in files.list_dir(root / TIMER_LOG):
@@ -93,7 +94,7 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
     if not codes:
         return
     knows_length = any(not entry.is_dir for entry in files.list_dir(root / TIMER_LOG))
-    first, size_bytes = _geometry(files, root)
+    first, size_bytes = _geometry(files, root, given_bytes or DEFAULT_TIMER_LOG_FILE_BYTES)
     timer = _read_timer(found, files, codes, first, size_bytes)
     why = ", ".join(sorted(codes))
     if timer.is_log_new:
@@ -101,7 +102,8 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         units = count_text(len(timer.units), "unit")
         detail = f"{why}: {units}, {timer.made} of them of messages that it lacked"
         if not knows_length:
-            detail += f"; files of {size_bytes:,} bytes, as RocketMQ has it (mappedFileSizeTimerLog)"
+            source = "as RocketMQ has it" if given_bytes is None else "as configured"
+            detail += f"; files of {size_bytes:,} bytes, {source} (mappedFileSizeTimerLog)"
         yield Action("timer", TIMER_LOG, detail=detail)
     if timer.is_log_new or codes - _OF_CHECK:
         slots = _write_wheel(files, root / TIMER_WHEEL, timer)
@@ -115,10 +117,10 @@ def mend_timer(found: Survey, files: Files) -> Iterator[Action]:
         yield Action("timer", TIMER_CHECK, detail=f"{why}: {at}, {due}")
 
 
-def _geometry(files: Files, root: Path) -> tuple[int, int]:
+def _geometry(files: Files, root: Path, default_bytes: int) -> tuple[int, int]:
     """Returns the first offset of the timer log, and the length of its files in bytes."""
     sizes = numbered_files(files, root / TIMER_LOG)
-    return min(sizes, default=0), infer_file_size(sizes.items(), DEFAULT_TIMER_LOG_FILE_BYTES)
+    return min(sizes, default=0), infer_file_size(sizes.items(), default_bytes)
 
 
 def _read_timer(found: Survey, files: Files, codes: set[str], first: int, size_bytes: int) -> _Timer:

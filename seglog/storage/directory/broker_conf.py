@@ -31,6 +31,7 @@ from seglog.storage.format.ours.seal import checksum
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT_BYTES
 from seglog.storage.format.queue.compaction import CompactionSizes, compaction_sizes
 from seglog.storage.format.queue.consume_queue import CQ_UNIT_BYTES, DEFAULT_QUEUE_FILE_BYTES
+from seglog.storage.format.timer import DEFAULT_TIMER_LOG_FILE_BYTES
 from seglog.storage.small_files.named_file import open_regular
 
 LENGTHS_FILE: Final = f"{OURS}/lengths.conf"
@@ -44,6 +45,7 @@ INDEX_SLOTS: Final = "maxHashSlotNum"
 INDEX_ENTRIES: Final = "maxIndexNum"
 COMPACTION_FILE: Final = "compactionMappedFileSize"
 COMPACTION_QUEUE_FILE: Final = "compactionCqMappedFileSize"
+TIMER_LOG_FILE: Final = "mappedFileSizeTimerLog"
 
 _DEFAULTS: Final[dict[str, int]] = {
     SEGMENT: DEFAULT_SEGMENT_BYTES,
@@ -53,6 +55,7 @@ _DEFAULTS: Final[dict[str, int]] = {
     INDEX_ENTRIES: DEFAULT_INDEX_GEOMETRY.entry_count,
     COMPACTION_FILE: 100 << 20,
     COMPACTION_QUEUE_FILE: 10 << 20,
+    TIMER_LOG_FILE: DEFAULT_TIMER_LOG_FILE_BYTES,
 }
 _CHECKSUM: Final = "# crc32c "
 
@@ -189,6 +192,7 @@ def _sizes(values: Mapping[str, int]) -> FileSizes:
         values.get(SEGMENT),
         _whole_units(values.get(BATCH_FILE), BATCH_UNIT_BYTES),
         _compaction(values),
+        values.get(TIMER_LOG_FILE),
     )
 
 

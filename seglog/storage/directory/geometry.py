@@ -69,6 +69,7 @@ class FileSizes:
         batch_file_bytes: Of a batch-queue file (``mapperFileSizeBatchConsumeQueue``).
         compaction: Of the files of compaction topics (``compactionMappedFileSize``,
             ``compactionCqMappedFileSize``).
+        timer_log_bytes: Of a file of the timer log (``mappedFileSizeTimerLog``).
         not_said: RocketMQ's names of those that a configuration leaves out, so that they are its defaults.
     """
 
@@ -77,6 +78,7 @@ class FileSizes:
     segment_bytes: int | None = None
     batch_file_bytes: int | None = None
     compaction: CompactionSizes | None = None
+    timer_log_bytes: int | None = None
     not_said: frozenset[str] = field(default=frozenset(), compare=False)
 
     def over(self, other: FileSizes) -> FileSizes:
@@ -87,6 +89,7 @@ class FileSizes:
             self.segment_bytes if self.segment_bytes is not None else other.segment_bytes,
             self.batch_file_bytes if self.batch_file_bytes is not None else other.batch_file_bytes,
             self.compaction or other.compaction,
+            self.timer_log_bytes if self.timer_log_bytes is not None else other.timer_log_bytes,
             other.not_said,
         )
 

@@ -352,3 +352,10 @@ def test_a_queue_file_of_zeros_behind_the_last_unit_is_found_and_removed(is_clos
     assert check_store(root, clock=new_clock()).is_clean
     with MessageStore.open(root, read_only=True, clock=new_clock()) as store:
         assert store.max_offset("T", 0) == count
+
+
+@pytest.mark.parametrize(("size_bytes", "start"), [(4_096, Start.UNKNOWN), (5_000, Start.NO)])
+def test_a_foreign_file_of_the_timer_log_may_pass_if_it_is_as_long_as_the_others(size_bytes, start, tmp_path):
+    root = golden.extract("real-conf-5.4.0", tmp_path)
+    (root / "timerlog" / "12345").write_bytes(bytes(size_bytes))
+    assert verdict_on(check_store(root, clock=new_clock())).start.start is start

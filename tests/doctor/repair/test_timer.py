@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from seglog.doctor.check.check import check_store
 from seglog.doctor.parts.timer_messages import TimerMessage, wanted_units
 from seglog.doctor.repair.repair import repair_store
+from seglog.storage.directory.broker_conf import read_broker_conf
 from seglog.storage.files.files import RealFiles
 from seglog.storage.format.timer.timer import TIMER_UNIT, occupied_slots, read_timer_log, view_timer_slots
 from seglog.storage.format.timer.timer_build import ROLL_WINDOW_MS, due_unit, pack_units
@@ -82,6 +84,18 @@ def test_without_log_and_wheel_all_that_waits_is_there_again(name, tmp_path):
     after = decode_timer_checkpoint((root / "config" / "timercheck").read_bytes())
     assert after.last_read_timestamp_ms == check.last_read_timestamp_ms
     assert (after.last_queue_offset, after.last_flushed_position) == (90, 60 * 52)
+
+
+def test_a_timer_log_that_is_gone_gets_files_of_the_length_in_the_configuration(tmp_path):
+    root = golden.extract("real-conf-5.4.0", tmp_path)
+    lengths = {path.stat().st_size for path in (root / "timerlog").iterdir()}
+    shutil.rmtree(root / "timerlog")
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"mappedFileSizeCommitLog={1 << 20}\nmappedFileSizeTimerLog={lengths.copy().pop()}\n")
+    given = replace(read_broker_conf(conf), queue_file_bytes=None, index=None)
+    repair_store(RealFiles(), root, new_clock(), lambda _plan: True, given)
+    assert {path.stat().st_size for path in (root / "timerlog").iterdir()} == lengths
+    assert check_store(root, clock=new_clock()).is_clean
 
 
 @pytest.mark.parametrize("read_ms", [1 << 43, (1 << 63) - 1])

@@ -126,6 +126,15 @@ def build_old_clients() -> str:
     return _built(PROJECT / "old-clients.xml", [PROJECT / CLIENTS], f"clients-{OLD_CLIENTS}")
 
 
+def build_old_store() -> str:
+    """Returns the class path of a program that writes stores of ``OLD_CLIENTS``.
+
+    Raises:
+        BuildError: As :func:`build`.
+    """
+    return build_project(PROJECT / "old", f"store-{OLD_CLIENTS}")
+
+
 def missing_go() -> str | None:
     """Says what keeps clients in Go from being built here, or None: fetches what they are made of."""
     if not Path(_go()).is_file():

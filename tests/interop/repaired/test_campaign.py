@@ -14,6 +14,7 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, place
 from tests.interop.judging.questions import SMALL_GEOMETRY, Geometry
 from tests.interop.judging.states import as_is, bare, crashed
+from tests.interop.judging.untouched import record_bytes
 from tests.interop.repaired.test_repaired import ends
 from tests.support.damage.subjects import SUBJECTS, make_subject
 from tests.support.damage.trial import KIND_NAMES, Patient, damage, is_all_gone
@@ -67,16 +68,7 @@ def whole(judge: Judge, patient, tmp_path_factory):
 
 
 def records(patient, root, lines):
-    """Returns the bytes of the log that lines lead to, by place."""
-    segment = patient.subject.segment_size_bytes
-    logs = {
-        int(path.name): path.read_bytes() for path in (root / "commitlog").iterdir() if path.name.isdigit()
-    }
-    found = {}
-    for line in lines:
-        start = line["cqPos"] % segment
-        found[place(line)] = logs.get(line["cqPos"] - start, b"")[start : start + line["cqSize"]]
-    return found
+    return record_bytes(root, lines, patient.subject.segment_size_bytes)
 
 
 @pytest.mark.parametrize("patient", ["own of every kind"], indirect=True)

@@ -58,10 +58,10 @@ def make_subject(name: str, folder: Path) -> Subject:
     (root / "lab.properties").unlink(missing_ok=True)
     shutil.rmtree(root / "rocksdbstore", ignore_errors=True)
     sizes = _BROKER_SIZES if name == "real-conf" else _GOLDEN_SIZES
-    return Subject.of(root, _half_written(root, folder / "older"), sizes)
+    return Subject.of(root, half_written(root, folder / "older"), sizes)
 
 
-def _half_written(root: Path, older: Path) -> Path:
+def half_written(root: Path, older: Path) -> Path:
     """Copies log and queues as they may have been once: nothing in the second half of what was written."""
     for part in (COMMIT_LOG, CONSUME_QUEUE):
         for path in sorted((root / part).rglob("*")):

@@ -13,10 +13,15 @@ import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.MessageArrivingListener;
+import org.apache.rocketmq.store.RocksDBMessageStore;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
-/** A loaded and started DefaultMessageStore; closing it is RocketMQ's own clean shutdown. */
+/**
+ * A loaded and started store of files, or of queues in RocksDB, as its settings say; closing it is
+ * RocketMQ's own clean shutdown.
+ */
 final class RealStore implements AutoCloseable {
   private static final long AWAIT_DISPATCH_NANOS = TimeUnit.SECONDS.toNanos(60);
   private static final String[] SCHEDULERS = {
@@ -57,13 +62,13 @@ final class RealStore implements AutoCloseable {
     ConcurrentMap<String, TopicConfig> topics = new ConcurrentHashMap<>();
     request.topics.forEach((name, attributes) -> topics.put(name, topic(name, attributes)));
     BrokerConfig broker = new BrokerConfig();
+    BrokerStatsManager stats = new BrokerStatsManager("judge", true);
+    MessageArrivingListener silent =
+        (topic, queueId, offset, tagsCode, storeTime, bitMap, properties) -> {};
     DefaultMessageStore engine =
-        new DefaultMessageStore(
-            config,
-            new BrokerStatsManager("judge", true),
-            (topic, queueId, offset, tagsCode, storeTime, bitMap, properties) -> {},
-            broker,
-            topics);
+        config.isEnableRocksDBStore()
+            ? new RocksDBMessageStore(config, stats, silent, broker, topics)
+            : new DefaultMessageStore(config, stats, silent, broker, topics);
     if (!engine.load()) {
       throw new StoreRefusedException("load() returned false", null, engine);
     }

@@ -89,7 +89,13 @@ final class StoreDump {
   private void sendMessages(ConsumeQueueInterface queue) {
     long next = queue.getMinOffsetInQueue();
     while (next < queue.getMaxOffsetInQueue()) {
-      ReferredIterator<CqUnit> units = queue.iterateFrom(next);
+      ReferredIterator<CqUnit> units;
+      try {
+        units = queue.iterateFrom(next);
+      } catch (RuntimeException error) { // a batch queue of which recovery left no file
+        answers.line("queueFailed").put("topic", queue.getTopic()).put("error", error.toString()).send();
+        return;
+      }
       if (units == null) {
         return;
       }
