@@ -22,12 +22,12 @@ from seglog.storage.format.names import COMMIT_LOG
 from seglog.storage.format.record.message import decode_message
 from seglog.storage.format.record.record import FLAG_AT, Damage, examine
 from seglog.storage.format.record.tombstone import LOST_FLAG
-from tests.interop.judging.bases import BASES, IN_ROCKSDB, Base, base_root, copy_of, subject_of
 from tests.interop.judging.java_broker import JavaBroker
 from tests.interop.judging.judge import Judge, JudgeError
 from tests.interop.judging.lines import Place, differences, place
 from tests.interop.judging.questions import Dump, Line
-from tests.interop.judging.untouched import record_bytes
+from tests.interop.released.bases import BASES, IN_ROCKSDB, Base, base_root, copy_of, subject_of
+from tests.interop.released.untouched import record_bytes
 from tests.support.damage.campaign import KINDS
 from tests.support.damage.mingled import MINGLING, mingle
 from tests.support.damage.treatment import Said, run
