@@ -249,7 +249,9 @@ class Case:
         right = self._right(dump)
         if lacking := self._intact - right:
             self.broken.append(f"untouched, but not served: {named(lacking)}")
-        if self._is_by_broker:
+        # A broker knows of batch queues by its table of topics alone.
+        knows_topics = not self.base.topics or (self._root / "config" / "topics.json").exists()
+        if self._is_by_broker and knows_topics and repair.exit_code != Ending.LEFT:
             self._served_by_broker()
         plan = repair.plan
         lost = {
@@ -311,6 +313,12 @@ KNOWN: dict[str, Callable[[Case, str], bool]] = {
         any(act.partition(" ")[0] in {"file", "foreign"} and "log-b/" in act for act in case.acts)
         and len(case.base.log_folders) > 1
         and "RocketMQ does not start" in broken
+    ),
+    "the folder of a batch queue of an unknown topic stays, empty, and RocketMQ refuses it": (
+        lambda case, broken: (
+            any(act.startswith(("folder", "file")) and "batchconsumequeue" in act for act in case.acts)
+            and "RocketMQ does not start" in broken
+        )
     ),
     "a check and a plan count otherwise where a log file is of another store": lambda case, broken: (
         any(act.startswith("file") and "as commitlog/" in act for act in case.acts)
