@@ -324,7 +324,7 @@ KNOWN: dict[str, Callable[[Case, str], bool]] = {
         any(act.startswith("file") and "as commitlog/" in act for act in case.acts)
         and "a check counts" in broken
     ),
-    "the end of a log that was cut after a kill is not in doubt": lambda case, broken: (
+    "what a kill left in no queue leaves no trace where the end of the log is damaged": lambda case, broken: (
         case.name.startswith("killed") and "neither served nor said to be lost" in broken
     ),
     "messages behind the end of the log that only the index knows are not in doubt": lambda case, broken: (
