@@ -14,7 +14,7 @@ from tests.interop.judging.judge import Judge
 from tests.interop.judging.lines import differences, place
 from tests.interop.judging.questions import SMALL_GEOMETRY, Geometry
 from tests.interop.judging.states import as_is, bare, crashed
-from tests.interop.judging.untouched import record_bytes
+from tests.interop.released.untouched import record_bytes
 from tests.interop.repaired.test_repaired import ends
 from tests.support.damage.subjects import SUBJECTS, make_subject
 from tests.support.damage.trial import KIND_NAMES, Patient, damage, is_all_gone

@@ -1,4 +1,4 @@
-"""Which messages of a damaged store are untouched by the bytes of its log, whatever its other files say."""
+"""Which messages of a damaged store are untouched: those of which the log still has each byte."""
 
 from __future__ import annotations
 

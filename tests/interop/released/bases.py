@@ -1,7 +1,7 @@
 """Stores that releases of RocketMQ wrote, each of another kind, and how RocketMQ has to be told to open them.
 
 Some are golden stores; the others are in ``tests/golden/releases.tar.xz``, written by
-``tests/interop/judging/write_bases.py``. All are of the least lengths, so that a log has several files.
+``tests/interop/released/write_bases.py``. All are of the least lengths, so that a log has several files.
 """
 
 from __future__ import annotations

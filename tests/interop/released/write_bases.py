@@ -1,6 +1,6 @@
-"""Writes the stores of :data:`~tests.interop.judging.bases.WRITTEN` with their releases of RocketMQ.
+"""Writes the stores of :data:`~tests.interop.released.bases.WRITTEN` with their releases of RocketMQ.
 
-``python -m tests.interop.judging.write_bases FOLDER`` writes them to a folder that does not exist, with what
+``python -m tests.interop.released.write_bases FOLDER`` writes them to a folder that does not exist, with what
 a build of each release takes, and packs them into ``tests/golden/releases.tar.xz``. It takes five minutes:
 RocketMQ looks for files to delete a minute after its start.
 """
@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -31,10 +31,10 @@ from seglog.storage.format.record.sys_flag import (
     TRANSACTION_ROLLBACK,
 )
 from tests.interop.judging import toolchain
-from tests.interop.judging.bases import ARCHIVE, OLD, WRITTEN, Base
 from tests.interop.judging.java_broker import JavaBroker
 from tests.interop.judging.judge import Judge
 from tests.interop.judging.questions import JavaMessages, camel_case, target_of
+from tests.interop.released.bases import ARCHIVE, OLD, WRITTEN, Base
 
 _RETENTION_S: Final = 66
 """A broker looks for files to delete a minute after its start, then each ten seconds."""
@@ -105,7 +105,7 @@ def delays() -> list[JavaMessages]:
     return made
 
 
-MESSAGES: Final = {
+MESSAGES: Final[dict[str, Callable[[], list[JavaMessages]]]] = {
     "LMQ": lmq,
     "batches": batches,
     "compacted": keyed,
