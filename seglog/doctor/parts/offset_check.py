@@ -106,21 +106,22 @@ def _delay_findings(tables: ConfigTables, queues: Queues) -> list[Finding]:
 
 
 def topic_findings(
-    tables: ConfigTables, queues: Queues, with_files: Iterable[tuple[str, int, str]]
+    tables: ConfigTables, queues: Queues, folders: Iterable[tuple[str, int, str]]
 ) -> list[Finding]:
     """Returns the differences between the topic table and the queues.
 
     Args:
         tables: The config files.
         queues: All queues.
-        with_files: Topic, queue id and folder of every queue that has files.
+        folders: Topic, queue id and folder of every queue that has a directory. RocketMQ refuses one of
+            another kind, also without files; a topic that it does not know has plain queues.
     """
     findings: list[Finding] = []
     topics = tables.topics or {}
-    for topic, queue_id, folder in sorted(with_files):
+    for topic, queue_id, folder in sorted(folders) if tables.topics is not None else ():
         config = topics.get(topic)
         wanted = BATCH_CONSUME_QUEUE if config is not None and config.is_batch else CONSUME_QUEUE
-        if config is not None and folder != wanted:
+        if folder != wanted:
             name = queue_directory(topic, queue_id, folder)
             findings.append(Finding("queue-kind", name, expected=wanted, found=folder))
     for (topic, queue_id), queue in queues.items():

@@ -29,13 +29,13 @@ def check_parts(
     """
     root, geometry = store.root, store.geometry
     start = store.log_start(end_phy_offset)
-    with_files = [(*key, CONSUME_QUEUE) for key, queue in store.queue_files.items() if queue.sizes]
-    with_files += [(*key, BATCH_CONSUME_QUEUE) for key, queue in store.batch_files.items() if queue.sizes]
+    folders = [(*key, CONSUME_QUEUE) for key in store.queue_files]
+    folders += [(*key, BATCH_CONSUME_QUEUE) for key in store.batch_files]
     return [
         *tables.findings,
         *lost_findings(files, root, tables, {topic for topic, _queue_id in queues}),
         *offset_findings(tables, queues),
-        *topic_findings(tables, queues, with_files),
+        *topic_findings(tables, queues, folders),
         *half_findings(files, root, geometry, queues, tables),
         *timer_findings(store, files, queues, start),
         *timer_notes(files, root, queues),

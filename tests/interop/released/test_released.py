@@ -314,12 +314,6 @@ KNOWN: dict[str, Callable[[Case, str], bool]] = {
         and len(case.base.log_folders) > 1
         and "RocketMQ does not start" in broken
     ),
-    "the folder of a batch queue of an unknown topic stays, empty, and RocketMQ refuses it": (
-        lambda case, broken: (
-            any(act.startswith(("folder", "file")) and "batchconsumequeue" in act for act in case.acts)
-            and "RocketMQ does not start" in broken
-        )
-    ),
     "a check and a plan count otherwise where a log file is of another store": lambda case, broken: (
         any(act.startswith("file") and "as commitlog/" in act for act in case.acts)
         and "a check counts" in broken
