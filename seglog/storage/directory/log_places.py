@@ -138,7 +138,9 @@ class LogPlaces:
         return found
 
     def entries(self, list_dir: Callable[[Path], list[Entry]]) -> list[Entry]:
-        """Returns what ``commitlog`` shows: its own entries, and the files of the log in other folders.
+        """Returns what ``commitlog`` shows: its own entries, and the files in other folders of the log.
+
+        RocketMQ takes each file in such a folder for one of the log, also one with another name.
 
         Args:
             list_dir: Returns the entries of a folder, as it is.
@@ -151,7 +153,7 @@ class LogPlaces:
         for folder in folders.names:
             for entry in list_dir(self._root / folder):
                 is_shown = folder in folders.whole or folders.lone.get(entry.name) == folder
-                if is_shown and not entry.is_dir and parse_segment_file_name(entry.name) is not None:
+                if is_shown and not entry.is_dir:
                     shown.setdefault(entry.name, entry)
         return [entry for _name, entry in sorted(shown.items())]
 

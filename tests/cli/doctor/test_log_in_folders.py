@@ -246,6 +246,20 @@ def test_a_repair_of_names_in_both_folders_is_undone_without_a_configuration(har
     assert content(root) == before
 
 
+@pytest.mark.parametrize("name", ["99999999999999999999", "notes.txt"])
+def test_a_file_of_another_name_in_the_second_folder_is_moved_away_and_back(name, root, tmp_path, seglog):
+    given = conf(tmp_path, *FOLDERS)
+    (root / "commitlog2" / name).write_bytes(b"of nothing here")
+    before = content(root)
+    ran = seglog("check", "--broker-conf", given, root)
+    assert ("log-file-stray" in ran.stdout, "does not start" in ran.stdout) == (True, True)
+    assert seglog("repair", "--broker-conf", given, "--apply", "--yes", root).exit_code == Ending.CLEAN
+    assert not (root / "commitlog2" / name).exists()
+    assert seglog("check", "--broker-conf", given, root).exit_code == Ending.CLEAN
+    assert seglog("undo", root).exit_code == Ending.CLEAN
+    assert content(root) == before
+
+
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_stopped_repair_in_both_folders_is_taken_back_first(harm, root, tmp_path, seglog):
     harm(root)

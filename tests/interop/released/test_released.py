@@ -309,11 +309,6 @@ KNOWN: dict[str, Callable[[Case, str], bool]] = {
     "what RocketMQ keeps in RocksDB is not looked at": lambda case, broken: (
         case.name in IN_ROCKSDB and "RocketMQ does not start" in broken
     ),
-    "a foreign file in the second folder of a log is not named": lambda case, broken: (
-        any(act.partition(" ")[0] in {"file", "foreign"} and "log-b/" in act for act in case.acts)
-        and len(case.base.log_folders) > 1
-        and "RocketMQ does not start" in broken
-    ),
     "a check and a plan count otherwise where a log file is of another store": lambda case, broken: (
         any(act.startswith("file") and "as commitlog/" in act for act in case.acts)
         and "a check counts" in broken
