@@ -95,6 +95,11 @@ class DamagedLog:
         end, segment = self.end_phy_offset, self.segment_size_bytes
         return end, end - end % segment + segment
 
+    @property
+    def unreadable(self) -> list[tuple[int, int]]:
+        """Start and end of each stretch in which records may stand that are not read."""
+        return [*self.holes_between, self.behind_end]
+
 
 def mends_of_records(found: DamagedLog, files: Files) -> Iterator[Mend]:
     """Yields the mends of records in the holes of a log and at its torn end, in log order."""
@@ -198,17 +203,18 @@ def has_unit(found: DamagedLog, record: bytes, at: int) -> bool:
     topic = row.topic.decode("utf-8", "surrogateescape")
     state = found.queues.get((topic, row.queue_id))
     if state is not None:
-        slot = row.queue_offset - state.first_slot
-        units = state.units[slot : slot + 1] if slot >= 0 else state.units[:0]
-        return bool(len(units)) and (int(units["phy_offset"][0]), int(units["size_bytes"][0])) == (
-            at,
-            row.size_bytes,
-        )
+        for first, part in ((state.first_slot, state.units), (state.behind_slot, state.behind)):
+            slot = row.queue_offset - first
+            units = part[slot : slot + 1] if slot >= 0 else part[:0]
+            if units[["phy_offset", "size_bytes"]].tolist() == [(at, row.size_bytes)]:
+                return True
+        return False
     batch = found.batch_queues.get((topic, row.queue_id))
     if batch is None:
         return False
-    same = (batch.units["phy_offset"] == at) & (batch.units["size_bytes"] == row.size_bytes)
-    return bool((same & (batch.units["base_queue_offset"] == row.queue_offset)).any())
+    units = np.concatenate([batch.units, batch.behind])
+    same = (units["phy_offset"] == at) & (units["size_bytes"] == row.size_bytes)
+    return bool((same & (units["base_queue_offset"] == row.queue_offset)).any())
 
 
 def _has_other_unit(found: DamagedLog, row: RecordRow) -> bool:

@@ -1,8 +1,8 @@
 """Brings records back that stand whole in a hole of the log, or behind its end, and state another place.
 
 So it is after sectors were swapped, or written to a wrong place. A unit of the record's queue has to lead
-to the stated place, with the record's length and queue offset, and that place has to be in a hole too: no
-record that can be read is written over. What was erased stays erased.
+to the stated place, with the record's length and queue offset, and that place has to be in a hole or behind
+the end too: no record that can be read is written over. What was erased stays erased.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import Final
 
 from seglog.storage.certain_mends.bits import DamagedLog, has_unit
-from seglog.storage.certain_mends.from_attic import covers, is_erased, whole_records
+from seglog.storage.certain_mends.from_attic import is_erased, whole_records
 from seglog.storage.certain_mends.mend import MOVED, Mend
 from seglog.storage.directory.log_files import LogReader
 from seglog.storage.files.files import Files
@@ -39,7 +39,7 @@ def mends_of_displaced(found: DamagedLog, files: Files, made: Sequence[Mend]) ->
     taken = [range(mend.phy_offset, mend.phy_offset + len(mend.after)) for mend in made]
     mends: dict[int, Mend | None] = {}
     with closing(LogReader(files, found.root, segment)) as reader:
-        for start, stop in (*found.holes_between, found.behind_end):
+        for start, stop in found.unreadable:
             for at, mend in _between(found, reader, start, stop):
                 place, end = mend.phy_offset, mend.phy_offset + len(mend.after)
                 if at == place or any(place < one.stop and one.start < end for one in taken):
@@ -65,7 +65,8 @@ def _between(found: DamagedLog, reader: LogReader, start: int, stop: int) -> Ite
         at = max(at, data_at)
         data = bytes(reader.read(at, min(end - at, _PIECE_BYTES + _MAX_RECORD_BYTES)))
         for position, place, record, _is_followed in whole_records(data, segment):
-            if any(covers(one, place, len(record)) for one in found.holes):
+            end_of_record = place + len(record)
+            if any(first <= place and end_of_record <= last for first, last in found.unreadable):
                 there = bytes(reader.read(place, len(record)))
                 if len(there) == len(record) and not is_tombstone(memoryview(record)):
                     yield from _mend(found, at + position, place, there, record)

@@ -42,7 +42,7 @@ class StoreGeometry:
     found_batch_file_bytes: int | None = None
     is_segment_known: bool = True
     is_queue_file_known: bool = True
-    is_assumed: bool = False
+    is_assumed: bool = field(default=False, compare=False)
 
     @property
     def units_per_file(self) -> int:

@@ -48,6 +48,15 @@ def exchange(image, one, other):
     image.write(image.starts[other], first)
 
 
+def exchange_in_turn(image, one, other):
+    """Does the same with an opening in between, after which no opening gives back what it has given up."""
+    assert image.sizes[one] == image.sizes[other]
+    first, second = image.record(one), image.record(other)
+    image.write(image.starts[other], first)
+    open_once(image)
+    image.write(image.starts[one], second)
+
+
 def open_once(image):
     with MessageStore.open(image.root, clock=new_clock()) as store:
         return slots(store)
@@ -61,12 +70,17 @@ def repaired(image):
     return repair_store(RealFiles(), image.root, new_clock(), lambda _plan: True)
 
 
-def test_what_states_another_place_comes_back_there_also_behind_an_opening(image):
+def test_what_states_another_place_comes_back_there_where_units_lead(image):
     exchange(image, 57, 59)
-    direct = Image(copy_store(image.root, image.root.with_name("direct")), image.starts, image.sizes)
-    plan, _pack = repaired(direct)
+    opened = Image(copy_store(image.root, image.root.with_name("opened")), image.starts, image.sizes)
+    assert open_once(opened) == [*range(COUNT)]
+    plan, _pack = repaired(image)
     assert (plan.left, [one for action in plan.actions for one in action.lost]) == ([], [])
-    assert open_once(direct) == [*range(COUNT)]
+    assert open_once(image) == [*range(COUNT)]
+
+
+def test_what_states_another_place_comes_back_there_behind_an_opening(image):
+    exchange_in_turn(image, 57, 59)
     assert open_once(image) == [slot for slot in range(COUNT) if slot not in (57, 59)]
     assert "attic-record" in codes(image)
     before = tree_digest(image.root)
@@ -85,7 +99,7 @@ def test_what_states_another_place_comes_back_there_also_behind_an_opening(image
 
 
 def test_it_comes_back_beside_messages_that_were_put_since(image):
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     with MessageStore.open(image.root, clock=new_clock()) as store:
         store.put("T", b"%d more" % COUNT)
     repaired(image)
@@ -94,7 +108,7 @@ def test_it_comes_back_beside_messages_that_were_put_since(image):
 
 @pytest.mark.parametrize("is_queue_there", [True, False], ids=["with its queue", "without queues"])
 def test_it_comes_back_into_a_hole_where_its_tombstone_was(image, is_queue_there):
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     with MessageStore.open(image.root, clock=new_clock()) as store:
         for number in range(COUNT, COUNT + 3 * (SEGMENT_BYTES // image.sizes[-1])):
             store.put("T", b"%d more" % number)
@@ -117,7 +131,7 @@ def test_log_files_under_each_others_name_lose_nothing_by_an_opening(image):
 
 
 def test_what_was_erased_does_not_come_back(image):
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     open_once(image)
     repaired(image)
     plan = plan_erase(RealFiles(), image.root, "k57")
@@ -129,7 +143,7 @@ def test_what_was_erased_does_not_come_back(image):
 
 @pytest.mark.parametrize("where", ["an attic of before the erase", "nowhere else"])
 def test_what_was_erased_does_not_come_back_from_an_attic_of_before(image, tmp_path, where):
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     open_once(image)
     shutil.copytree(image.root / "seglog" / "attic", tmp_path / "attic")
     repaired(image)
@@ -160,14 +174,14 @@ def test_a_damaged_note_of_erases_says_nothing(image):
     folder.mkdir(parents=True)
     for name, text in {"a": "[" * 100_000, "b": "{", "c": '{"copies":[1,{"store":""}]}', "d": "7"}.items():
         (folder / f"{name}.json").write_text(text)
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     open_once(image)
     repaired(image)
     assert open_once(image) == [*range(COUNT)]
 
 
 def test_a_key_that_is_erased_is_erased_where_only_the_attic_has_it(image):
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     with MessageStore.open(image.root, clock=new_clock()) as store:
         store.put("T", b"%d once more" % COUNT, keys="k57")
     apply_erase(RealFiles(), plan_erase(RealFiles(), image.root, "k57"), SystemClock())
@@ -177,10 +191,25 @@ def test_a_key_that_is_erased_is_erased_where_only_the_attic_has_it(image):
     assert (57 in bodies, any(bodies[COUNT]), bodies[59]) == (False, False, b"59 " + BODY)
 
 
-def test_a_file_of_the_attic_that_was_damaged_gives_nothing(image):
-    exchange(image, 57, 59)
+def kept_copies(image, *pairs):
+    """Has one file of the attic with copies of records, which are lost then; returns it.
+
+    Args:
+        image: The store.
+        pairs: A record, and the one over which it was copied.
+    """
+    for one, other in pairs:
+        image.write(image.starts[other], image.record(one))
     open_once(image)
     (kept,) = (image.root / "seglog" / "attic").glob("*.kept")
+    for one, _other in pairs:
+        image.write(image.starts[one], bytes(image.sizes[one]))
+    open_once(image)
+    return kept
+
+
+def test_a_file_of_the_attic_that_was_damaged_gives_nothing(image):
+    kept = kept_copies(image, (53, 55), (57, 59))
     data = bytearray(kept.read_bytes())
     data[5] ^= 1  # the length of the first entry's name: nothing shows where the next begins
     kept.write_bytes(data)
@@ -188,9 +217,7 @@ def test_a_file_of_the_attic_that_was_damaged_gives_nothing(image):
 
 
 def test_an_entry_of_the_attic_that_is_damaged_costs_only_what_it_holds(image):
-    exchange(image, 57, 59)
-    open_once(image)
-    (kept,) = (image.root / "seglog" / "attic").glob("*.kept")
+    kept = kept_copies(image, (53, 55), (57, 59))
     data = bytearray(kept.read_bytes())
     data[80] ^= 1
     kept.write_bytes(data)
@@ -200,7 +227,7 @@ def test_an_entry_of_the_attic_that_is_damaged_costs_only_what_it_holds(image):
 
 
 def test_nothing_comes_back_where_a_message_lies(image):
-    exchange(image, 57, 59)
+    exchange_in_turn(image, 57, 59)
     open_once(image)
     attic = copy_store(image.root / "seglog" / "attic", image.root.with_name("attic"))
     other = Image(
