@@ -3,12 +3,9 @@
 Bytes of the attic are restored only if a tombstone of ours replaces exactly that record: at the physical
 offset in the record itself, with its length, topic, queue and queue offset; or into a hole of the log for
 which ``seglog/holes`` lists that message as lost, because the tombstone was destroyed too. The record must
-also prove
-itself: by its checksums, or by a certain mend of one flipped bit or an overwritten head, with the tombstone
-    in the
-role of the queue unit. So no record of an earlier log is restored, none behind the end of the log, and none
-that was
-erased: the attic has only zeros of those, and for an attic from before the erase
+also prove itself: by its checksums, or by a certain mend of one flipped bit or an overwritten head, with the
+tombstone in the role of the queue unit. So no record of an earlier log is restored, none behind the end of
+the log, and none that was erased: the attic has only zeros of those, and for an attic from before the erase
 :mod:`~seglog.storage.small_files.erased_places` names the record.
 
 A record in the attic at another place than that in its own field, such as under the name of another file, is
@@ -29,9 +26,12 @@ from seglog.storage.files.files import Files
 from seglog.storage.format.layout import I64
 from seglog.storage.format.names import COMMIT_LOG, STRAY, parse_segment_file_name
 from seglog.storage.format.ours.attic_entry import MAX_KEPT_BYTES
-from seglog.storage.format.record.flipped_bit import flipped, mend_record, structure_bits
+from seglog.storage.format.record.flipped_bit import flipped, has_crc_property, mend_record, structure_bits
 from seglog.storage.format.record.record import (
+    FILLER,
+    FILLER_BYTES,
     MAGIC_AT,
+    MAGIC_BLANK,
     MIN_RECORD_BYTES,
     PHY_OFFSET_AT,
     RECORD_MAGIC,
@@ -162,7 +162,8 @@ def whole_records(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, i
     """Yields the whole records in some bytes.
 
     Each with its position, the physical offset that it states, its bytes, and whether the next record of the
-    log follows it in these bytes.
+    log follows it in these bytes. A record whose first sector stands at a wrong place may have bytes of
+    others behind that for its properties, which no checksum covers: then nothing begins where it ends.
     """
     view = memoryview(data)
     for match in RECORD_MAGIC.finditer(data, MAGIC_AT):
@@ -173,9 +174,18 @@ def whole_records(data: bytes, segment_size_bytes: int) -> Iterator[tuple[int, i
         row = examine(view, at, stated) if stated >= 0 else None
         if isinstance(row, RecordRow) and stated % segment_size_bytes + row.size_bytes <= segment_size_bytes:
             end = at + row.size_bytes
-            following = examine(view, end, stated + row.size_bytes, verify=False) if end < len(view) else None
-            is_followed = following is not None and not isinstance(following, Damage)
-            yield at, stated, bytes(view[at:end]), is_followed
+            record = bytes(view[at:end])
+            is_record = RECORD_MAGIC.match(data, end + MAGIC_AT) is not None
+            is_head = is_record and end + PHY_OFFSET_AT + I64.size <= len(data)
+            is_followed = is_head and I64.unpack_from(data, end + PHY_OFFSET_AT)[0] == stated + row.size_bytes
+            if is_record or _is_empty_at(data, end) or has_crc_property(record):
+                yield at, stated, record, is_followed
+
+
+def _is_empty_at(data: bytes, end: int) -> bool:
+    """Returns whether some bytes end at a place, or have zeros or a filler there."""
+    head = data[end : end + FILLER_BYTES]
+    return not any(head) or (len(head) == FILLER_BYTES and FILLER.struct.unpack(head)[1] == MAGIC_BLANK)
 
 
 def _copies_aside(files: Files, root: Path) -> list[Path]:
