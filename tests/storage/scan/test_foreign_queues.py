@@ -68,7 +68,9 @@ def test_a_healthy_log_lost_nothing_and_stays_as_it_is(case, memory_path: Path):
     assert log_of(root) == log
     for each in (root, opened):
         after = check_store(each)
-        assert [one for one in after.findings if one.severity is not Severity.NOTE] == []
+        wrong = [(one.code, one.file) for one in after.findings if one.severity is not Severity.NOTE]
+        # The folder stays, empty, and RocketMQ does not start with it: it has to be removed by hand.
+        assert wrong == ([("queue-kind", LONGER[case][1])] if case == "a batch queue" else [])
         assert after.messages.messages == MESSAGES
 
 
