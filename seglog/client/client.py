@@ -111,8 +111,8 @@ class Client(Closing):
 
     @property
     def is_in_process(self) -> bool:
-        """Whether its broker is in this process, and so is ours: without an address and a name server."""
-        return not self._link.name_servers and self._link.lookup is None
+        """Whether its broker is in this process, and so is ours."""
+        return self._link.is_in_process
 
     @property
     def home(self) -> Home:

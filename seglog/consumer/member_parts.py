@@ -177,8 +177,7 @@ class MemberParts(NamesElsewhere, ABC):
         except SeglogError:
             steps.close()  # it was never begun; this avoids the warning
             raise
-        may_run_now = self._client.link.is_in_process
-        asked = start(self._home, outcome_of(steps), name, may_run_now=may_run_now)
+        asked = start(self._home, outcome_of(steps), name, may_run_now=self._client.is_in_process)
         outcome = await self._wait(self._home, asked)
         if isinstance(outcome, SeglogError):
             raise outcome

@@ -31,13 +31,17 @@ def to_config(
     table: Mapping[str, Mapping[int, int]], version: DataVersion, unknown: Mapping[str | int, ConfigValue]
 ) -> Mapping[str | int, ConfigValue]:
     """Returns what the file holds."""
-    offsets: dict[str | int, ConfigValue] = {key: dict(queues.items()) for key, queues in table.items()}
     return {
         "dataVersion": version.to_config(),
         "groupTopicMap": _topics_of_groups(table),
-        "offsetTable": offsets,
+        "offsetTable": offsets_config(table),
         **unknown,
     }
+
+
+def offsets_config(table: Mapping[str, Mapping[int, int]]) -> dict[str | int, ConfigValue]:
+    """Returns what the file holds under ``offsetTable``."""
+    return {key: dict(queues.items()) for key, queues in table.items()}
 
 
 def table_of(offsets: Mapping[tuple[str, str, int], int]) -> dict[str, dict[int, int]]:

@@ -94,7 +94,7 @@ class ThreadHome(LoopHome):
                 except BaseException as error:  # noqa: BLE001 - asyncio lets these end a loop with all clients in it
                     if os.getpid() != process_id:
                         end_child(error)
-                    _log.exception("something that the thread %s ran would end a program: it goes on", NAME)
+                    _log.exception("something that the thread %s ran would end a program: it continues", NAME)
                 if os.getpid() != process_id:  # an async listener forked, and this is the child's only thread
                     end_child()
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from seglog.doctor.check.recovery_walk import RecoveryWalk, first_walked, recovery_walk
 from seglog.storage.audit import AuditPlan, AuditQueue, Stitched
-from seglog.storage.directory import LogFile, LogReader, folder_of_queue, queue_directory
+from seglog.storage.directory import LogFile, LogReader, StoreGeometry, folder_of_queue, queue_directory
 from seglog.storage.files import Files
 from seglog.storage.findings import Finding, Severity
 from seglog.storage.format.layout import I32, I64
@@ -156,6 +156,8 @@ def broker_start(
 ) -> BrokerStart:
     """Returns what RocketMQ does when it starts on a store in its present state.
 
+    That is if its files are as long as they should be; see :func:`if_as_long`.
+
     Args:
         store: The files of the store.
         log: The log.
@@ -164,22 +166,6 @@ def broker_start(
         unqueued: What :func:`unqueued_messages` returns for these.
         is_live: Whether a process has the store open.
     """
-    found = _by_findings(store, log, files, findings, unqueued, is_live=is_live)
-    if found.start is not Start.YES or not store.geometry.is_assumed:
-        return found
-    return replace(found, start=Start.UNKNOWN, is_assumed=True)
-
-
-def _by_findings(
-    store: AuditPlan,
-    log: Stitched,
-    files: Files,
-    findings: Sequence[Finding],
-    unqueued: Counter[str],
-    *,
-    is_live: bool,
-) -> BrokerStart:
-    """Returns the same for files that are as long as they should be."""
     # Of a note, too, RocketMQ may make more than seglog does.
     serious = [one for one in findings if one.severity is not Severity.NOTE or one.code in UNCERTAIN]
 
@@ -220,6 +206,18 @@ def _by_findings(
         before = [one for one in log.log.stretches if one.start < first]
         lacking = _by_queue(before, lacks_unit=True, end_phy_offset=first) & unqueued
         return replace(answer, walk=recovery_walk(store, reader, first, end), unqueued_before=lacking.total())
+
+
+def if_as_long(found: BrokerStart, geometry: StoreGeometry) -> BrokerStart:
+    """Returns what RocketMQ does as far as it is known how long the files of a store must be.
+
+    Args:
+        found: What it does if they are as long as they should be.
+        geometry: Their lengths.
+    """
+    if found.start is not Start.YES or not geometry.is_assumed:
+        return found
+    return replace(found, start=Start.UNKNOWN, is_assumed=True)
 
 
 def _with_rocksdb(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from seglog.clock import Clock, SystemClock
-from seglog.doctor.check.broker_start import BrokerStart, broker_start, unqueued_messages
+from seglog.doctor.check.broker_start import BrokerStart, broker_start, if_as_long, unqueued_messages
 from seglog.doctor.check.check_progress_file import ResumeFile, load_outcomes
 from seglog.doctor.check.check_progress_stamps import ResumeStamps
 from seglog.doctor.check.check_report import CheckReport
@@ -271,7 +271,8 @@ class StoreCheck:
     def _broker_start(self, log: _Log, findings: Sequence[Finding]) -> BrokerStart:
         is_live = self._holder is not None
         unqueued = unqueued_messages(findings, log.report.queues, log.report.counts)
-        return broker_start(self.plan, log.stitched, self._files, findings, unqueued, is_live=is_live)
+        found = broker_start(self.plan, log.stitched, self._files, findings, unqueued, is_live=is_live)
+        return if_as_long(found, self.plan.geometry)
 
     def _keep(
         self, path: Path | None, files: ForgivingFiles, stamps: ResumeStamps, *, must: bool

@@ -38,6 +38,7 @@ from seglog.doctor.repair.records import mend_records, recall, with_recalled
 from seglog.doctor.repair.tables import mend_tables
 from seglog.doctor.repair.timer import mend_timer
 from seglog.doctor.tables.config_tables import load_tables
+from seglog.doctor.undo.store_fingerprint import as_it_is
 from seglog.doctor.undo.undo_pack import UndoPack, list_packs
 from seglog.doctor.undo.undo_writing import has_leftovers
 from seglog.errors import LengthUnknownError
@@ -149,7 +150,7 @@ def plan_repair(files: Files, root: Path, clock: Clock, sizes: FileSizes | None 
     found = unfinished(files, root)
     first = first_actions(found)
     if found:
-        settled = DraftFiles(files.as_it_is if isinstance(files, LogRoot) else files)
+        settled = DraftFiles(as_it_is(files))
         settle_draft(settled, root, found)
         # What an undo puts back has the names of its folders: the draft shows them as one log again.
         files = OneLog(settled, root, files.places.given) if isinstance(files, LogRoot) else settled

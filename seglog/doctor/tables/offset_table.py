@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from seglog.broker.offsets import SEPARATOR, newest_offsets, table_of
+from seglog.broker.offsets import SEPARATOR, newest_offsets, offsets_config, table_of
 from seglog.broker.tables import DataVersion, as_int, as_int_key, as_object
 from seglog.storage.files import Files
 from seglog.storage.format.config import ConfigValue
@@ -57,20 +57,14 @@ class OffsetTable:
         table = None if stored is None else _offsets_of(stored)
         newest = newest_offsets(files, root, table, self._reader.file_print)
         if newest != (table or {}):
-            offsets: dict[str | int, ConfigValue] = {
-                key: dict(queues.items()) for key, queues in table_of(newest).items()
-            }
-            self._fields["offsetTable"] = offsets
+            self._fields["offsetTable"] = offsets_config(table_of(newest))
 
     def all(self) -> list[GroupOffset]:
         """Returns every offset, by group, topic and queue."""
         found: list[GroupOffset] = []
-        for key, queues in as_object(self._fields.get("offsetTable", {}), "offsetTable").items():
-            topic, _, group = str(key).partition(SEPARATOR)
-            group, _, kind = group.partition(SEPARATOR)
-            for queue_id, offset in as_object(queues, str(key)).items():
-                number = as_int_key(queue_id, str(key))
-                found.append(GroupOffset(group, topic, number, as_int(offset, str(key)), kind == _BROADCAST))
+        for (owner, topic, queue_id), offset in _offsets_of(self._fields).items():
+            group, _, kind = owner.partition(SEPARATOR)
+            found.append(GroupOffset(group, topic, queue_id, offset, kind == _BROADCAST))
         return sorted(found, key=lambda one: (one.group, one.topic, one.queue_id, one.is_broadcast))
 
     def of(self, group: str, topic: str, queue_id: int) -> int | None:

@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from seglog.doctor.undo.copied_names import is_copied
-from seglog.storage.files import Entry, Files, OpenFile, RestoringFiles, StoreRoot
+from seglog.storage.files import Entry, Files, OpenFile, StoreRoot
 from seglog.storage.format.names import BRANCHES
 from seglog.storage.format.ours import checksum, crc_of_zeros
 from seglog.storage.small_files import UNDO
 
 _CHUNK_BYTES: Final = 4 << 20
+F = TypeVar("F", bound=Files)
 
 
 class Patch(Protocol):
@@ -35,7 +36,7 @@ class FileState:
     content_crc32c: int
 
 
-def as_it_is(files: RestoringFiles) -> RestoringFiles:
+def as_it_is(files: F) -> F | StoreRoot:
     """Returns the files of a store with each in the folder where it is, for who keeps names of them."""
     return files.as_it_is if isinstance(files, StoreRoot) else files
 

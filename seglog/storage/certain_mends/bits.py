@@ -32,6 +32,7 @@ from seglog.storage.format.layout import U32
 from seglog.storage.format.names import LMQ_PREFIX
 from seglog.storage.format.record.flipped_bit import (
     Bit,
+    bit_of_field,
     flipped,
     has_crc_property,
     mend_record,
@@ -169,11 +170,9 @@ def _bit_of_length(found: DamagedLog, window: bytes, at: int, end: int) -> Bit |
     """Returns the wrong bit of a length, if the record ends where the next one begins without it."""
     if len(window) < MIN_RECORD_BYTES or end - at > len(window):
         return None
-    difference = U32.unpack_from(window)[0] ^ (end - at)
-    if difference.bit_count() != 1:
+    bit = bit_of_field("size_bytes", U32.unpack_from(window)[0] ^ (end - at))
+    if bit is None:
         return None
-    shift = difference.bit_length() - 1
-    bit = 3 - shift // 8, 1 << shift % 8
     row = examine(memoryview(flipped(window, bit)), 0, at)
     if isinstance(row, Damage) or not row.body_bytes or _has_other_unit(found, row):
         return None

@@ -1,7 +1,7 @@
-"""Brings records back that stand whole in a hole of the log, or behind its end, and state another place.
+"""Brings records back that stand whole in a hole of the log, or after its end, and state another place.
 
 So it is after sectors were swapped, or written to a wrong place. A unit of the record's queue has to lead
-to the stated place, with the record's length and queue offset, and that place has to be in a hole or behind
+to the stated place, with the record's length and queue offset, and that place has to be in a hole or after
 the end too: no record that can be read is written over. What was erased stays erased.
 """
 

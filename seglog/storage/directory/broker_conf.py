@@ -101,7 +101,7 @@ def read_lengths(files: Files, root: Path) -> FileSizes:
 
 
 def stated_lengths(files: Files, root: Path) -> FileSizes:
-    """Returns what a store says of itself, and what a ``broker.conf`` in it says beyond that."""
+    """Returns the lengths in ``seglog/lengths.conf``, and further ones in a ``broker.conf`` of the store."""
     return read_lengths(files, root).over(_of_conf(files, root))
 
 

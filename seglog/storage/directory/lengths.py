@@ -48,7 +48,7 @@ from seglog.storage.format.record.record import FILLER_BYTES, MIN_RECORD_BYTES
 
 _LOG_RANGE: Final = (MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES)
 _LAST_UNITS: Final = 64
-"""So many at the end of a queue are asked for places behind the end of the log's only file.
+"""So many at the end of a queue are asked for places after the end of the log's only file.
 
 As many at its start are asked for places in that file.
 """

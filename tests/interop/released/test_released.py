@@ -40,7 +40,7 @@ COPIES = scaled(60, 300)
 BY_BROKER = 15
 """One copy of so many is served by a whole broker too, in full runs."""
 SYSTEM = ("%lmq%", "rmq_sys", "schedule_topic")
-"""What a consumer does not pull from, or what a broker itself goes on with."""
+"""Topics that no consumer pulls from, or to which a broker itself adds messages."""
 ACTS = (1, 1, 2, 3)
 """How many damages a copy has."""
 EXITS = {ending.value for ending in Ending} - {Ending.BUG.value} | {
@@ -316,7 +316,7 @@ KNOWN: dict[str, Callable[[Case, str], bool]] = {
     "what a kill left in no queue leaves no trace where the end of the log is damaged": lambda case, broken: (
         case.name.startswith("killed") and "neither served nor said to be lost" in broken
     ),
-    "messages behind the end of the log that only the index knows are not in doubt": lambda case, broken: (
+    "messages after the end of the log that only the index knows are not in doubt": lambda case, broken: (
         any(act.startswith("delete folder consumequeue") for act in case.acts)
         and "neither served nor said to be lost" in broken
     ),

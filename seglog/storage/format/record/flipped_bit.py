@@ -122,11 +122,17 @@ def _by_body_crc(record: bytes, phy_offset: int) -> Iterator[Bit]:
     body = record[row.body_at : row.body_at + row.body_bytes]
     for position, value in find_flipped_bits(body, stated):
         yield row.body_at + position, value
-    difference = (zlib.crc32(body) & CRC_MASK) ^ stated
-    if difference.bit_count() == 1:
-        # It is the checksum itself; of its four bytes the first is the highest.
-        shift = difference.bit_length() - 1
-        yield HEAD_V4.offsets["body_crc"] + 3 - shift // 8, 1 << shift % 8
+    bit = bit_of_field("body_crc", (zlib.crc32(body) & CRC_MASK) ^ stated)
+    if bit is not None:  # it is the checksum itself
+        yield bit
+
+
+def bit_of_field(name: str, difference: int) -> Bit | None:
+    """Returns the bit of a field of four bytes that makes a difference, None if it is not one bit."""
+    if difference.bit_count() != 1:
+        return None
+    shift = difference.bit_length() - 1  # of the bytes the first is the highest
+    return HEAD_V4.offsets[name] + 3 - shift // 8, 1 << shift % 8
 
 
 def has_crc_property(record: bytes) -> bool:
