@@ -1,6 +1,7 @@
 """Predicts where the walk of RocketMQ's recovery begins at a start, and how much of the log it reads.
 
-Source: RocketMQ 5.4.0, ``CommitLog.java`` recoverNormally and recoverAbnormally, ``StoreCheckpoint.java``.
+Source: RocketMQ 5.4.0 and 5.5.0, ``CommitLog.java`` recoverNormally and recoverAbnormally,
+``StoreCheckpoint.java``, ``ConsumeQueueStore.java`` isMappedFileMatchedRecover.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ _UNSEEN: Final = frozenset({"phy-offset", "record-crc", "torn-properties"})
 
 _EARLIER_MS: Final = 3000
 """RocketMQ subtracts this from the times of its checkpoint (``StoreCheckpoint.getMinTimestamp``)."""
+
+_MOST_FILES: Final = 10
+"""So many files of the log RocketMQ 5.5.0 looks at for where to begin (``commitLogRecoverMaxNum``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,10 @@ def first_walked(
 ) -> int | None:
     """Returns the physical offset of the first file of the log that RocketMQ's recovery walks.
 
-    None if that is not known. After a crash it is the last file that begins with a record not younger than
-    the checkpoint; after a clean stop the last file whose first record has a unit in the queues.
+    None if that is not known. After a clean stop it is the last file whose first record has a unit in the
+    queues. After a crash it is the last file that begins with a record not younger than the checkpoint; for
+    5.5.0, the last one that begins with a record not behind the place in the log up to which the checkpoint
+    says that queues are on the disk. Older releases leave that field of the checkpoint 0.
     """
     firsts = [file.first_offset for file in store.log_files]
     is_closed = store.mode == "normal"
@@ -73,13 +79,16 @@ def first_walked(
     checkpoint = store.checkpoint
     flushed_ms = min(checkpoint.physic_timestamp_ms, checkpoint.logics_timestamp_ms)
     latest_ms = max(0, flushed_ms - _EARLIER_MS)
-    for first in reversed(firsts[1:]):
+    queued_phy_offset = checkpoint.logics_phy_offset
+    candidates = firsts[1:] if queued_phy_offset <= 0 else firsts[1:][1 - _MOST_FILES :]
+    for first in reversed(candidates):
         found = record_at(reader, first)
         if found is None:
             if any(hole.why in _UNSEEN and hole.phy_offset <= first < hole.end for hole in holes):
                 return None
             continue
         stored_ms = found[1].store_timestamp_ms
-        if stored_ms and (is_closed or stored_ms <= latest_ms):
+        is_before = first <= queued_phy_offset if queued_phy_offset > 0 else stored_ms <= latest_ms
+        if stored_ms and (is_closed or is_before):
             return first
-    return firsts[0] if firsts else 0
+    return firsts[-1 - len(candidates)] if firsts else 0
