@@ -8,7 +8,7 @@ from typing import Final
 
 from seglog.doctor.tables.config_tables import DELAY_FILE, OFFSETS_FILE, ConfigTables
 from seglog.doctor.tables.lost_tables import was_served
-from seglog.storage.directory import queue_directory
+from seglog.storage.directory import TOPICS_FILE, RocksTable, parts_with, queue_directory
 from seglog.storage.findings import Finding
 from seglog.storage.format.names import BATCH_CONSUME_QUEUE, CONFIG, CONSUME_QUEUE, LMQ_PREFIX, SCHEDULE_TOPIC
 from seglog.storage.scan import Queues
@@ -118,9 +118,11 @@ def topic_findings(
     """
     findings: list[Finding] = []
     topics = tables.topics or {}
-    for topic, queue_id, folder in sorted(folders) if tables.topics is not None else ():
+    for topic, queue_id, folder in sorted(folders):
         config = topics.get(topic)
         wanted = BATCH_CONSUME_QUEUE if config is not None and config.is_batch else CONSUME_QUEUE
+        if tables.topics is None and (_may_know_topics(tables) or _has_messages(queues, topic, queue_id)):
+            continue
         if folder != wanted:
             name = queue_directory(topic, queue_id, folder)
             findings.append(Finding("queue-kind", name, expected=wanted, found=folder))
@@ -136,3 +138,14 @@ def topic_findings(
                 Finding("queue-beyond-topic", name, 0, 0, expected, str(config.read_queues), count)
             )
     return findings
+
+
+def _may_know_topics(tables: ConfigTables) -> bool:
+    """Returns whether a broker may know topics though its table was not read."""
+    return TOPICS_FILE in tables.listed or bool(parts_with(tables.rocksdb, RocksTable.TOPICS))
+
+
+def _has_messages(queues: Queues, topic: str, queue_id: int) -> bool:
+    """Returns whether a queue has messages: then it is of this store, and its topic is what the table lacks."""
+    queue = queues.get((topic, queue_id))
+    return queue is not None and queue.min_offset < queue.max_offset

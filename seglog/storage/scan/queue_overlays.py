@@ -15,6 +15,7 @@ from seglog.storage.files.files import Files
 from seglog.storage.findings.findings import Finding
 from seglog.storage.format import names
 from seglog.storage.format.queue.batch_consume_queue import BATCH_UNIT
+from seglog.storage.format.system_names import is_business_topic
 from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.scan.listed import ListedStore
 
@@ -69,7 +70,8 @@ def overlay_queues(
     # After a crash the topic table may be older than the log, and beside one in RocksDB it always may: then
     # every queue of the log counts.
     is_current = store.mode == "normal" and not parts_with(store.rocksdb, RocksTable.TOPICS)
-    known = known_topics(files, store.root) if is_current else None
+    with_files = {topic for topic, _queue_id in (*store.queue_files, *store.batch_files)}
+    known = topics_that_stay(known_topics(files, store.root) if is_current else None, with_files)
     living, findings = living_queues(known, seen.plain, store.queue_files)
     folder = names.BATCH_CONSUME_QUEUE
     living_batch, wrong = living_queues(known, seen.batch, store.batch_files, folder)
@@ -101,6 +103,26 @@ def batch_topics(
     return frozenset(topic for topic, _queue_id in with_batch_files) | (frozenset(told) - plain)
 
 
+def topics_that_stay(known: Collection[str] | None, with_files: Collection[str]) -> frozenset[str] | None:
+    """Returns the topics that are not deleted; None if every queue of the log counts.
+
+    RocketMQ takes a topic out of its table and then removes the folders of all its queues. So a topic of which
+    one folder is there was not deleted. A table that knows none of the topics with folders proves nothing: it
+    is that of another store, or was begun again after a loss.
+    Source: ``DefaultMessageStore.java`` deleteTopics, ``AdminBrokerProcessor.java`` deleteTopic.
+
+    Args:
+        known: The topics in the store's table; None if they are not known, or may be older than the log.
+        with_files: The topics of which a queue has a directory.
+    """
+    if known is None:
+        return None
+    named = {topic for topic in with_files if is_business_topic(topic)}
+    if named and named.isdisjoint(known):
+        return None
+    return frozenset(known) | frozenset(with_files)
+
+
 def living_queues(
     known: Collection[str] | None,
     in_log: Collection[Key],
@@ -110,7 +132,7 @@ def living_queues(
     """Returns the queues that a store has, sorted, and findings about the queues that are left out.
 
     Args:
-        known: The topics in the store's tables; None if every queue of the log counts.
+        known: The topics that are not deleted; None if every queue of the log counts.
         in_log: Topic and number of every queue for which the log has a record with a queue offset.
         with_files: Topic and number of every queue that has a directory.
         folder: The parent folder of queues of this kind.

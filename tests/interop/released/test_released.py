@@ -49,6 +49,8 @@ EXITS = {ending.value for ending in Ending} - {Ending.BUG.value} | {
 ORDER = chance("bases").sample(sorted(BASES), len(BASES))
 
 Judges = Callable[[str], Judge]
+Pulled = dict[tuple[str, int], set[int]]
+"""Physical offsets of what a broker serves, by topic and queue."""
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,18 @@ def whole(judges: Judges, name: str, scratch: Path) -> Whole:
     return Whole(base, messages, records(base, base_root(name), messages))
 
 
+@functools.cache
+def pulled_of_whole(judges: Judges, name: str, scratch: Path) -> Pulled:
+    """Asks a whole broker for the places that it serves of an undamaged store, by queue."""
+    base, root = BASES[name], copy_of(name, scratch / f"whole {name} for a broker")
+    queues = queues_of(whole(judges, name, scratch).messages)
+    try:
+        with judges(base.judged_by).broker(root, base.geometry, **base.told(root)) as broker:
+            return {key: set(pulled_places(broker, base, *key)) for key in queues}
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
 def records(base: Base, root: Path, messages: list[Line]) -> dict[Place, bytes]:
     """Returns the bytes of the log that lines lead to."""
     return record_bytes(root, messages, base.geometry.segment_size_bytes, base.log_folders)
@@ -121,6 +135,7 @@ class Case:
         self.notes: dict[str, Any] = {}
         self._is_by_broker = is_full() and number % BY_BROKER == 0
         self._judges = judges
+        self._scratch = scratch
         self._whole = whole(judges, self.name, scratch)
         self._root = copy_of(self.name, scratch / f"copy {number}")
         self._conf = scratch / f"broker {number}.conf"
@@ -195,10 +210,18 @@ class Case:
         lacking |= {
             at
             for line in untouched
-            if (at := place(line))[:2] in pulled and line["cqPos"] not in pulled[at[:2]]
+            if (at := place(line))[:2] in pulled
+            and line["cqPos"] not in pulled[at[:2]]
+            and not self._is_compacted_away(at[:2], line["cqPos"])
         }
         if lacking:
             self.broken.append(f"untouched, but not served by a broker: {named(lacking)}")
+
+    def _is_compacted_away(self, queue: tuple[str, int], phy_offset: int) -> bool:
+        """Returns whether a broker does not serve a message of a compaction topic of the undamaged store."""
+        if "cleanup.policy" not in self.base.topics.get(queue[0], {}):
+            return False
+        return phy_offset not in pulled_of_whole(self._judges, self.name, self._scratch)[queue]
 
     def _opened(self) -> Dump | str:
         """Lets RocketMQ open a copy of the copy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
 import time
 
@@ -46,6 +47,31 @@ def test_it_stays_gone_once_no_broker_knows_it(open_store: OpenStore):
     again = open_store()
     assert served(again) == kept
     assert {found.code for found in again.recovery.findings} == {"queue-deleted"}
+
+
+@pytest.mark.parametrize("table", [("Topic1",), ("Other",)], ids=["of this store", "of another store"])
+def test_a_topic_of_which_a_queue_is_left_was_not_deleted(open_store: OpenStore, table):
+    store = open_store()
+    fill(store, 100)
+    whole = served(store)
+    store.close()
+    know(store, *table)
+    shutil.rmtree(store.path / "consumequeue" / "Topic0" / "1")
+    again = open_store()
+    assert {found.code for found in again.recovery.findings} == {"queue-missing"}
+    assert served(again) == whole
+
+
+def test_a_table_that_knows_no_topic_of_the_store_does_not_say_that_one_is_deleted(open_store: OpenStore):
+    store = open_store()
+    fill(store, 100)
+    whole = served(store)
+    store.close()
+    know(store, "Other")
+    shutil.rmtree(store.path / "consumequeue" / "Topic0")
+    again = open_store()
+    assert {found.code for found in again.recovery.findings} == {"queue-missing"}
+    assert served(again) == whole
 
 
 def test_made_anew_it_begins_at_0_and_has_only_what_is_new(open_store: OpenStore):
