@@ -1,7 +1,7 @@
 """``python -m perf``: measures the store beside its peers, and prints tables.
 
 With ``--json FILE`` each case goes into that file when it is done, in place of what the file had of it, and
-the tables and a picture beside it follow from the whole file: a run may be stopped and go on with
+the tables and a picture beside it follow from the whole file: a run may be stopped and continue with
 ``--missing``, and a single case may be measured again. ``--shown`` takes the rows of *Must be shown*, each
 with those whom its aims name, seven rounds; before anything is measured it says how long that takes.
 """

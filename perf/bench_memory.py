@@ -1,7 +1,7 @@
 """Anonymous memory of the commands that read a whole store, at its peak: ``python -m perf.bench_memory``.
 
 Of two stores: one of long files that are mostly holes, with a damage in each tenth, and one of many small
-messages. Each is made anew in a folder that is removed afterwards.
+messages. Each is rebuilt in a folder that is removed afterwards.
 """
 
 from __future__ import annotations

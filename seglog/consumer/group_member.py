@@ -285,7 +285,7 @@ class GroupMember:
         for queue, queue_offset in offsets.items():
             held = self._queues.get(queue)
             if queue.topic == topic and held is not None and not held.is_dropped:
-                _log.info("%s goes on at %d: its offsets were reset", queue, queue_offset)
+                _log.info("%s continues at %d: its offsets were reset", queue, queue_offset)
                 self._held.pulling.move(held, queue_offset)
         start(self._client.home, self.commit(), f"commit of a reset of group {self.group}")
 

@@ -81,7 +81,7 @@ class SendBack:
             await self._brokers.order(broker_name, Request(RequestCode.CONSUMER_SEND_MSG_BACK, header))
         except SeglogError as error:
             level = logging.DEBUG if is_said else level_of(error)
-            _log.log(level, "message %s is sent anew: %s", message.message_id, error)
+            _log.log(level, "message %s is sent again: %s", message.message_id, error)
             await self._send_anew(message, message.reconsume_times + 1, found)
 
     async def send_anew(self, message: Message, failures: int) -> None:

@@ -473,7 +473,7 @@ class StoppedError(SeglogError):
     """
 
     exit_code = 60
-    help = "go on with `seglog check STORE --resume FILE`"
+    help = "continue with `seglog check STORE --resume FILE`"
 
     def __init__(self, text: str, resume_file: str = "") -> None:
         super().__init__(text)

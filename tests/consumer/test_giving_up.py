@@ -159,7 +159,7 @@ def test_a_message_that_cannot_be_given_back_is_sent_anew(
     message = broker.store.message_at(put.phy_offset)
     link.refused = {RequestCode.CONSUMER_SEND_MSG_BACK}
     give_back(link, message, "retry_later", "broker-a", max_reconsume_times=5)
-    assert "is sent anew" in caplog.text
+    assert "is sent again" in caplog.text
     broker.advance("10s")
     (again,) = stored(broker, "%RETRY%g")
     assert (again.body, again.flag, again.sys_flag, again.reconsume_times) == (b"x", 3, COMPRESSED, 1)

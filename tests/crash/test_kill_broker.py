@@ -119,7 +119,7 @@ def test_a_killed_broker_loses_nothing_due_delivers_it_once_and_tells_of_offsets
 
 def check_offsets(killed):
     """Holds what a broker finds against what the one before it saved and wrote down."""
-    # A copy would not do: the next life goes on with what this one finds.
+    # A copy would not do: the next life continues with what this one finds.
     with opened(killed.root, SystemClock().now_ms()) as broker:
         found = broker.offsets.query("g", "Now", 0) or 0
         assert killed.saved <= found <= killed.committed + 1

@@ -317,7 +317,7 @@ def left_behind(root: Path) -> dict[str, tuple[int, str]]:
 
 
 def compare(life: Life) -> None:
-    """Opens two copies, from the point on and with a full walk, and goes on with both."""
+    """Opens two copies, from the point on and with a full walk, and continues with both."""
     quick, whole = life.folder / "quick", life.folder / "whole"
     shutil.copytree(life.root, quick)
     shutil.copytree(life.root, whole)

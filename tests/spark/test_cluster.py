@@ -48,7 +48,7 @@ POLICIES = {
     "Events": Policy(compact=True, retention_bytes=15_000),
 }
 KILLS = 3
-"""Of each step: a process that is killed must start anew, and a task may fail 20 times."""
+"""Of each step: a process that is killed must start again, and a task may fail 20 times."""
 CONF = {
     "spark.executorEnv.PYTHONPATH": "",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -86,7 +86,7 @@ class DelayOffsets:
         offset = min(max(known, min_offset), max_offset)
         if offset != known and level in self._table:
             _log.warning(
-                "delay level %d stood at %d of %d..%d and goes on at %d",
+                "delay level %d stood at %d of %d..%d and continues at %d",
                 *(level, known, min_offset, max_offset, offset),
             )
         return offset

@@ -123,11 +123,11 @@ class Figures:
         return cell
 
     def forget_topic(self, topic: str) -> None:
-        """Has the figures of a topic begin anew: it is deleted."""
+        """Has the figures of a topic start over: it is deleted."""
         self._forget(lambda name: name[1] == topic)
 
     def forget_group(self, group: str) -> None:
-        """Has the figures of a group begin anew: it is deleted."""
+        """Has the figures of a group start over: it is deleted."""
         self._forget(lambda name: group in name[2:])
 
     def add_gauge(self, name: str, gauge: Callable[[], int]) -> Callable[[], None]:

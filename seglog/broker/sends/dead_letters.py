@@ -48,7 +48,7 @@ def note_dead_letter(header: SendMessageHeader) -> None:
     """Logs that a message for a retry topic is stored as a dead letter."""
     found = props.decode_properties(header.properties)
     group = header.topic.removeprefix(RETRY_PREFIX)
-    warn_of_dead_letter(group, found, "it was sent anew", header.reconsume_times)
+    warn_of_dead_letter(group, found, "it was sent again", header.reconsume_times)
 
 
 def warn_of_dead_letter(group: str, properties: Mapping[str, str], place: str, reconsume_times: int) -> None:

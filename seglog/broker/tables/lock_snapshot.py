@@ -137,7 +137,7 @@ class LockPicture:
         return self._drawn_changes != self._locks.changes
 
     def draw(self, now_ms: int) -> None:
-        """Writes the record anew if it is stale; without any lock the record is removed.
+        """Rewrites the record if it is stale; without any lock the record is removed.
 
         Args:
             now_ms: Of the wall clock.

@@ -36,7 +36,7 @@ def command() -> None:
 @click.argument("group", required=False)
 @options.as_json
 def show(*, path: Path, group: str | None, as_json: bool) -> None:
-    """Show where each group, or GROUP, goes on in each queue of STORE."""
+    """Show where each group, or GROUP, continues in each queue of STORE."""
     columns = ("group", "queue", "next", "queue has", "behind", "state")
     listing = render.Listing(columns, numbers=("next", "behind"), none=_NONE, as_json=as_json)
     topics = read_topics(options.reading(path), path, SystemClock())
@@ -91,7 +91,7 @@ def lag(*, path: Path, group: str | None, as_json: bool) -> None:
 @click.argument("group")
 @click.argument("topic")
 @click.option("--queue", "queue_id", type=int, help="Only in this queue.  [default: in all]")
-@click.option("--to", type=int, help="Queue offset to go on with.")
+@click.option("--to", type=int, help="Queue offset to continue with.")
 @click.option("--at", metavar="TIME", help="Go on with what was stored from then on.")
 @click.option("--start", is_flag=True, help="Go on with the first message that is there.")
 @click.option("--end", is_flag=True, help="Move to the end, after the last message.")

@@ -50,7 +50,7 @@ def command(*, path: Path, wanted: str, group: str, is_applied: bool, as_json: b
             {
                 "message": messages.place_text(message.topic, message.queue_id, message.queue_offset),
                 "parked": f"{place}, id {done.message_id}{again}",
-                "group": f"{render.printable(group)} goes on with {done.after} (was {done.before})",
+                "group": f"{render.printable(group)} continues with {done.after} (was {done.before})",
             }
         )
     if not is_applied:

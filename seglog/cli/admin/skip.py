@@ -18,7 +18,7 @@ from seglog.text import shell_line
 @click.argument("group")
 @click.argument("topic")
 @click.argument("queue_id", metavar="QUEUE", type=int)
-@click.option("--to", type=int, help="Queue offset to go on with.  [default: past one message]")
+@click.option("--to", type=int, help="Queue offset to continue with.  [default: past one message]")
 @click.option("--forget", is_flag=True, help="Delete the group's offset in the queue.")
 @changing.changing
 @options.as_json

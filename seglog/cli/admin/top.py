@@ -36,7 +36,7 @@ from seglog.text import printable
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often it is shown anew.",
+    help="How often it is redrawn.",
 )
 @options.as_json
 def command(*, address: str, once: bool, interval_s: float, as_json: bool) -> None:

@@ -41,7 +41,7 @@ def command() -> None:
 @options.store
 @click.argument("name")
 @click.option(
-    "--rewind", metavar="MS|ISO", help="Groups go on with the first message stored at this time or later."
+    "--rewind", metavar="MS|ISO", help="Groups continue with the first message stored at this time or later."
 )
 @click.option("--group", "groups", multiple=True, help="Rewind only this group; may be given several times.")
 @options.as_json

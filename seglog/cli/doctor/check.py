@@ -103,11 +103,11 @@ def command(
                 log=options.log_paths(),
             )
     except KeyboardInterrupt:
-        render.say(f"interrupted; go on with `{_go_on(path, kept)}`", err=True)
+        render.say(f"interrupted; continue with `{_go_on(path, kept)}`", err=True)
         raise click.exceptions.Exit(Ending.INTERRUPTED) from None
     except StoppedError as error:
         if error.resume_file:
-            error.help = f"go on with `{_go_on(path, kept)}`"
+            error.help = f"continue with `{_go_on(path, kept)}`"
         raise
     if as_json:
         emit_check(report)

@@ -110,7 +110,7 @@ def _try_out(path: Path, given: FileSizes, *, is_sure: bool) -> str | None:
         render.say("a check of the repaired branch finds nothing wrong")
     else:
         render.say(f"the repair does not put all right; the branch is {branch}")
-    if is_sure or is_agreed("go on to the store itself?", default=is_put_right):
+    if is_sure or is_agreed("continue with the store itself?", default=is_put_right):
         return name
     render.say(f"nothing was changed; {_kept_branch(path, name)}")
     return None

@@ -166,7 +166,7 @@ def _show_done(done: Erased, file: Path) -> None:
     render.facts(
         {
             "erased": erased,
-            "sealed anew": render.count_text(len(done.sealed), "segment"),
+            "sealed again": render.count_text(len(done.sealed), "segment"),
             **undo,
             "bodies left": left,
             "certificate": str(file),

@@ -50,7 +50,7 @@ def command(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Put the messages of ARCHIVE into STORE, a new one or one whose queues end where the archive goes on.
+    """Put the messages of ARCHIVE into STORE, a new one or one whose queues end where the archive continues.
 
     Topic, queue, queue offset, body, properties, times and hosts are as they were; places in the log, and so
     offsetMsgIds, are new. Queue offsets that ARCHIVE names as missing get a record, so that the others stay:

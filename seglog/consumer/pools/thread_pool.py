@@ -116,7 +116,7 @@ class ThreadPool:
         if error is None:
             _log.warning(
                 "a listener of %s has come to its end in process %d, which was forked in it: that process"
-                " ends, and its parent goes on with the messages",
+                " ends, and its parent continues with the messages",
                 self._name,
                 os.getpid(),
             )

@@ -304,7 +304,7 @@ class Sharing:
         kept = [mine[queue] for queue in sorted(mine.keys() & share)]
         lost = [held.queue for held in kept if held.is_pull_lost and not held.is_dropped]
         if lost:
-            what = "group %s takes %s anew: what pulls that was not heard of for more than %d ms"
+            what = "group %s takes %s again: what pulls that was not heard of for more than %d ms"
             _log.error(what, self._group, in_words(lost), MOST_IDLE_PULL_MS)
         for queue in (*others, *lost):
             self._let_go(mine[queue])

@@ -32,7 +32,7 @@ MAX_RESUME_BYTES: Final = 1 << 30
 
 _MAX_HEADER_BYTES: Final = 16 << 20
 _MAX_LINE_BYTES: Final = 256 << 20
-_HELP: Final = "start anew without --resume"
+_HELP: Final = "start again without --resume"
 _VERSION: Final = 3
 _Json = Any  # the result of json.loads: every field is rebuilt from it, and a wrong shape is refused
 

@@ -110,7 +110,7 @@ def _saved(report: CheckReport, saved: int, back: int) -> int | None:
         return None
     if _DOUBLED in codes:
         return 0  # a repair is refused
-    # Records of a queue that began anew after them are no messages of it.
+    # Records of a queue that started over after them are no messages of it.
     return 0 if any(map(refuses_repair, report.findings)) else min(saved, report.messages.messages + back)
 
 

@@ -43,9 +43,9 @@ def verdict_facts(report: CheckReport, store: Path) -> dict[str, str]:
 
 def _saved_text(report: CheckReport, verdict: Triage) -> str:
     if verdict.saved is None:
-        return "takes back the one that was stopped, and begins anew: its plan says what it saves"
+        return "takes back the one that was stopped, and starts over: its plan says what it saves"
     if verdict.saved:
-        own = f"; RocketMQ makes the queues of {verdict.made_anew:,} anew itself" if verdict.made_anew else ""
+        own = f"; RocketMQ rebuilds the queues of {verdict.made_anew:,} itself" if verdict.made_anew else ""
         return f"saves {count_text(verdict.saved, 'message')}{own}"
     if not report.is_clean and any(map(refuses_repair, report.findings)):
         return "refused: seglog does not write to a store with queues in RocksDB"

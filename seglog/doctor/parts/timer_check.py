@@ -137,7 +137,7 @@ def _check_findings(
     head = read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES) if size else b""
     check = decode_timer_checkpoint(head)
     if not size or (size == TIMER_CHECKPOINT_FILE_BYTES and check == TimerCheckpoint()):
-        # A file of zeros is equal to a missing file: RocketMQ begins anew with either.
+        # A file of zeros is equal to a missing file: RocketMQ starts over with either.
         count = 0 if queue is None else queue.max_offset - queue.min_offset
         missing = Finding("timer-check-missing", TIMER_CHECK, messages=count)
         return check, [missing] if is_used and count else []

@@ -15,7 +15,7 @@ KINDS: Final[dict[str, str]] = {
     "discard": "move a journal that cannot be believed aside",
     "erase": "finish the erase that was stopped",
     "bit": "flip a bit back",
-    "head": "write again what a record says of itself and something else proves",
+    "head": "write again what a record states and something else proves",
     "moved": "bring a record back that stands at another place of the log",
     "attic": "bring a record back whose bytes are in the attic",
     "hole": "fill a hole with tombstones",

@@ -58,7 +58,7 @@ def mend_delays(found: Survey, files: Files) -> Iterator[Action]:
         if topic == SCHEDULE_TOPIC and queue.max_offset > queue.min_offset and not is_known:
             offset = _delivered(found, queue)
             table[str(level)] = offset
-            detail = f"delay level {level} goes on at {offset} of {queue.min_offset}..{queue.max_offset}"
+            detail = f"delay level {level} continues at {offset} of {queue.min_offset}..{queue.max_offset}"
             told.append(Action("offset", f"{CONFIG}/{_FILE}", detail=detail))
     if told:
         files.write_file(path, encode_config(value).encode())

@@ -78,7 +78,7 @@ def mend_index(
         for path in (*(file.path for file in known), *damaged):
             files.remove(path)
         _catch_up(found, files, clock, geometry)
-        how = "made anew"
+        how = "rebuilt"
     yield Action("index", INDEX, detail=f"{', '.join(codes)}: {how}")
 
 

@@ -112,7 +112,7 @@ def mend_timer(found: Survey, files: Files, given_bytes: int | None = None) -> I
     if timer.is_log_new or codes & _OF_CHECK:
         files.make_dirs((root / TIMER_CHECK).parent)
         files.write_file(root / TIMER_CHECK, encode_timer_checkpoint(timer.check))
-        at = f"goes on at {timer.check.last_queue_offset} of {TIMER_TOPIC}"
+        at = f"continues at {timer.check.last_queue_offset} of {TIMER_TOPIC}"
         due = f"with what is due from {moment(timer.check.last_read_timestamp_ms)} on"
         yield Action("timer", TIMER_CHECK, detail=f"{why}: {at}, {due}")
 

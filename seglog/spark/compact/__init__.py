@@ -8,7 +8,7 @@ them. So all unused space is freed, to the byte, and an old offsetMsgId leads to
 start: it finds nothing, and never another message. The alternative is to leave records at their places, with
 fillers between. That would keep those ids, but a filler frees space only where whole pages are free, so
 nothing for messages of a few hundred bytes; and every backup that does not preserve holes would write them
-out again. All data that holds places is written anew: queues, key index, compaction logs.
+out again. All data that holds places is rewritten: queues, key index, compaction logs.
 ``preparedTransactionOffset`` is unchanged (RocketMQ finds half messages by queue offset). A store whose
 places cannot be rewritten is refused: timer messages (the timer log holds places), branches, stores of a
 controller group. A slave has to be copied again from its master.
@@ -22,7 +22,7 @@ Before the first kept message there are no placeholders: the queue's minimum ris
 retention. The last slot of a queue is always kept, so that no offset is assigned twice, even if all queues
 are rebuilt.
 
-*Topics with* ``cleanup.policy=COMPACTION`` are read from ``compaction/`` only, which is written anew, without
+*Topics with* ``cleanup.policy=COMPACTION`` are read from ``compaction/`` only, which is rewritten, without
 placeholders. Their records in the log are dropped in the same way.
 
 *The swap* exchanges two folders in one system call: an opening finds the old or the new store.

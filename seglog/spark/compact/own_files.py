@@ -30,7 +30,7 @@ _STAY_TRUE: Final = (
 ``attic``, ``holes``, ``seals``, ``stray`` and ``undo`` are not copied: they are about bytes of the old log,
 and are kept with it until it is discarded. Nor is ``recovery-point``, which describes the old log's files:
 the first opening of the new store for writing walks the log and writes one. ``lengths.conf``,
-``log-origin.json`` and ``compacted`` are written anew. A store that has ``branches``, or is one, is not
+``log-origin.json`` and ``compacted`` are rewritten. A store that has ``branches``, or is one, is not
 compacted.
 """
 

@@ -87,7 +87,7 @@ def _of_queue(one: QueueVerdict) -> tuple[str, str]:
     )
     return (
         f"seglog offsets reset {typed_store} {typed_group} {typed_topic} --queue {one.key.queue_id} {end}",
-        f"shows the move to go on {where}; --apply makes it",
+        f"shows the move to continue {where}; --apply makes it",
     )
 
 

@@ -54,7 +54,7 @@ class LogLookup:
         return at >= 0 and phy_offset < self._stretches[at].end
 
     def row_at(self, phy_offset: int) -> RecordRow | None:
-        """Returns what a record says of itself, None where there is none any more."""
+        """Returns what a record states, None where there is none any more."""
         found = record_at(self._reader, phy_offset, verify=False, most_bytes=MOST_RECORD_BYTES)
         return None if found is None else found[1]
 

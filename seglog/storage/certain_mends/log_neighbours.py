@@ -23,7 +23,7 @@ class Neighbours:
 
     Attributes:
         before: Queue offset of the last record before it, -1 if there never was one; None if not known.
-        after: Queue offset of the first record behind it; None if there is none, or the queue begins anew
+        after: Queue offset of the first record behind it; None if there is none, or the queue starts over
             there.
     """
 

@@ -93,7 +93,7 @@ _HELP: Final = "give the broker's configuration file, such as conf/broker.conf"
 
 
 def read_lengths(files: Files, root: Path) -> FileSizes:
-    """Returns what a store says of itself; nothing where it does not, or not whole."""
+    """Returns what a store states; nothing where it does not, or not whole."""
     try:
         return load_lengths(files, root)
     except CorruptError:
@@ -122,7 +122,7 @@ def _of_conf(files: Files, root: Path) -> FileSizes:
 
 
 def load_lengths(files: Files, root: Path) -> FileSizes:
-    """Returns what a store says of itself.
+    """Returns what a store states.
 
     Raises:
         CorruptError: It says so in a file that is not whole.

@@ -1,4 +1,4 @@
-"""What a commit-log file says of itself: where it belongs in the log, and how long it was made.
+"""What a commit-log file states: where it belongs in the log, and how long it was made.
 
 Each record states its own place, and a file that is full ends with a filler that states how many bytes are
 left. Both hold under any name of the file, and for any part of it that is left.

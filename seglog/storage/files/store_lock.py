@@ -71,7 +71,7 @@ class StoreLock:
             except BaseException:  # also an interrupt: no other code releases the lock
                 self.release()
                 raise
-        raise StoreLockedError(f"another process goes on replacing the lock file of {root}")
+        raise StoreLockedError(f"another process keeps replacing the lock file of {root}")
 
     def _hold(self, root: Path, folder: int | None) -> bool:
         """Takes the lock of the file with this name; returns False if the file was replaced meanwhile."""

@@ -11,7 +11,7 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
     "checkpoint-size": warning(
         "the checkpoint has the wrong length",
         INTACT,
-        "it is written anew",
+        "it is rewritten",
     ),
     "checkpoint-behind": note("much older than the log; more of it is walked than need be", INTACT),
     "checkpoint-ahead": warning(
@@ -34,7 +34,7 @@ CHECKPOINT_CODES: Final[dict[str, Code]] = {
     "epoch-damaged": warning(
         "the file of epochs (controller mode) cannot be read, nor its backup",
         "none is lost, but a slave does not find where its log and that of its master part",
-        "put it back from a copy; or remove it, and epochs begin anew with the next master",
+        "put it back from a copy; or remove it, and epochs start over with the next master",
         BY_HAND,
     ),
     "epoch-backup-only": note(

@@ -29,7 +29,7 @@ FILE_CODES: Final[dict[str, Code]] = {
     "own-damaged": warning(
         "a file of seglog's own cannot be read, or states lengths that the files of the store disprove",
         INTACT + "; what it held (evidence, or how to open quickly) is gone, and the files are right",
-        "it is removed, and made anew when the store is opened for writing; lengths are corrected",
+        "it is removed, and rebuilt when the store is opened for writing; lengths are corrected",
     ),
     "erase-unfinished": warning(
         "an erase was stopped half-way; what it was to write is in seglog/erasing",

@@ -36,7 +36,7 @@ INDEX_CODES: Final[dict[str, Code]] = {
     "record-keys": warning(
         "the index has other keys of this record: without record CRC either of them may be damaged",
         "the message may be served with a wrong key, tag or property",
-        "a bit that alone explains it is flipped back; else the log is believed, and the index made anew",
+        "a bit that alone explains it is flipped back; else the log is believed, and the index rebuilt",
     ),
 }
 """The key index, and what it says of records."""

@@ -48,7 +48,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     ),
     "log-file-missing": loss(
         "a file in the middle of the commit log is not there",
-        "all in it are lost; RocketMQ would put later ones at wrong offsets when it makes queues anew",
+        "all in it are lost; RocketMQ would put later ones at wrong offsets when it rebuilds queues",
         "put the file back from a copy; or a file of tombstones takes its place",
     ),
     "log-file-foreign": loss(
@@ -127,19 +127,19 @@ LOG_CODES: Final[dict[str, Code]] = {
     "seal-rot-unused": warning(
         "bytes behind the last record of a sealed segment changed",
         INTACT + "; the disk or memory is in doubt",
-        "seal the segment anew once its records are known to be whole",
+        "seal the segment again once its records are known to be whole",
         SEAL,
     ),
     "seal-stale": warning(
-        "the log was written anew since this segment was sealed",
+        "the log was rewritten since this segment was sealed",
         INTACT,
-        "the segment is sealed anew",
+        "the segment is sealed again",
         SEAL,
     ),
     "seal-unreadable": warning(
         "not a whole seal; the segment was checked by its records",
         INTACT,
-        "the segment is sealed anew",
+        "the segment is sealed again",
         SEAL,
     ),
     "seal-missing": note(
@@ -148,7 +148,7 @@ LOG_CODES: Final[dict[str, Code]] = {
     "record-queue-offset": warning(
         "a record's queue offset cannot be; the queue's file says where it belongs, or it is left out",
         "a record that no queue file has a place for is not served",
-        "the record gets the offset that its queue knows; its checksum is made anew",
+        "the record gets the offset that its queue knows; its checksum is computed again",
     ),
     "topic-name": loss(
         "records of a topic that no folder can be called like have no queue",

@@ -19,7 +19,7 @@ QUEUE_CODES: Final[dict[str, Code]] = {
     ),
     "queue-missing": warning(
         "the log has messages of a queue that has no files",
-        "none is lost; RocketMQ makes it anew after a crash, or where no queue has a file; else it never"
+        "none is lost; RocketMQ rebuilds it after a crash, or where no queue has a file; else it never"
         " serves them",
         "the queue is rebuilt from the log",
     ),

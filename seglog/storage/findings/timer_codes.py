@@ -22,7 +22,7 @@ TIMER_CODES: Final[dict[str, Code]] = {
     "timer-check-size": warning(
         "config/timercheck has the wrong length",
         "RocketMQ may deliver timer messages again",
-        "it is written anew",
+        "it is rewritten",
     ),
     "timer-check-ahead": warning(
         "config/timercheck knows more than the timer's log or topic holds",

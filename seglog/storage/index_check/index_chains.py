@@ -1,4 +1,4 @@
-"""The hash table of an index file, which follows from its entries: worked out anew and compared.
+"""The hash table of an index file, which follows from its entries: worked out again and compared.
 
 Memory: the slots of one file, and one piece.
 """

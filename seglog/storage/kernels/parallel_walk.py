@@ -2,7 +2,7 @@
 
 Where a piece begins is known only for the first: a thread looks for the first record behind a border that
 proves itself, and walks from there to the next border. That it found what a walk from the start would have
-come to is proven by its neighbour, whose walk must end just there; if it does not, a walk goes on from that
+come to is proven by its neighbour, whose walk must end just there; if it does not, a walk continues from that
 end and what was found behind it does not count. So rows, and where they end, are those of one walk.
 
 The buffer may be the map of a file that another process cuts: see :func:`walk_ahead`.

@@ -223,7 +223,7 @@ def next_record(buffer: memoryview, phy_offset: int, start: int, until: int) -> 
         buffer: A stretch of one segment.
         phy_offset: Physical offset of its first byte.
         start: First place to consider.
-        until: End of the places; the record may go on behind it.
+        until: End of the places; the record may continue after it.
 
     Raises:
         TruncatedError: The buffer is a map, and a byte of it cannot be read any more.

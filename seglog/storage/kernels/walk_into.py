@@ -76,7 +76,7 @@ def walk_into(
         buffer: A stretch of one segment; memory of any kind.
         phy_offset: Physical offset of its first byte.
         start: Where in it a record may start.
-        until: Where in it to end; the last record may go on behind it.
+        until: Where in it to end; the last record may continue after it.
         queues: Numbers queues; new ones are added.
         rows: ``(n,) ROW``, written to.
         keys: ``(KEYS_ROOM,) KEY_ROW``, written to; None if keys are not wanted.

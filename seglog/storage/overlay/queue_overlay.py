@@ -7,7 +7,7 @@ broker set by its own rules (delivery times of other delay levels, addresses of 
 
 If two records have the same queue offset, the record that the file leads to already keeps it; otherwise the
 later record wins. A queue offset that is far from those of its neighbours is damaged. A queue offset that
-falls back to 0 starts the queue anew (its topic was deleted and created again).
+falls back to 0 starts the queue over (its topic was deleted and created again).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def overlay_queue(
     if as_stored is not None:
         return as_stored
     own = rows
-    # Flipped bits first: an offset that is 0 by damage would look like a queue that began anew.
+    # Flipped bits first: an offset that is 0 by damage would look like a queue that started over.
     rows, damaged = corrected_offsets(rows, first_slot, stored)
     rows = _last_life(rows, first_slot, stored)
     rows, wild, kept = _counted(topic, rows, first_slot, stored, facts)

@@ -72,7 +72,7 @@ def can_have_points(found: Survey) -> bool:
         return False
     if any(topic.startswith(LMQ_PREFIX) or "\ufffd" in topic for topic, _queue_id in found.queues):
         return False
-    # In a queue that began anew, or has records with a wrong queue offset, the next offset does not follow
+    # In a queue that started over, or has records with a wrong queue offset, the next offset does not follow
     # from the last unit.
     ends = {key: state.max_offset for key, state in found.queues.items()}
     return all(ends.get(key) == end for key, end in found.scan.next_queue_offsets.items())
@@ -268,7 +268,7 @@ class PointKeeper:
             first = max(queue.first_slot, self._first_slots[queue.topic, queue.queue_id])
             gone = min(first // per_file - queue.first_slot // per_file, len(queue.crcs))
             if gone and first % per_file:
-                continue  # retention removed the start of a file's sum: sum the queue anew
+                continue  # retention removed the start of a file's sum: sum the queue again
             self._queues[queue.topic, queue.queue_id] = _QueueSums(
                 first if gone else queue.first_slot,
                 max(first, queue.end_slot),

@@ -27,7 +27,7 @@ from seglog.storage.survey.store_survey import Survey
 T = TypeVar("T")
 
 MOST_LOOKS: Final = 32
-"""The most looks. Each look lists the store anew; no writer removes files faster than this many looks."""
+"""The most looks. Each look lists the store again; no writer removes files faster than this many looks."""
 
 
 def look_again(look: Callable[[], T]) -> T:

@@ -205,7 +205,7 @@ class PointQueues:
             return overlay_queue(*key, rows, first, stored, facts, has_files=bool(queue.sizes))
         slots = rows["queue_offset"]
         follow = not len(rows) or (slots[0] >= known.end_slot and bool((np.diff(slots) > 0).all()))
-        demand(follow, f"{name} goes on with other queue offsets")
+        demand(follow, f"{name} continues with other queue offsets")
         first = max(known.begin_slot, known.end_slot - _CONTEXT_UNITS)
         stored = self._stored_from(queue, first)
         context = stored[: known.end_slot - first]

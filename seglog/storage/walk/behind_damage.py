@@ -111,7 +111,7 @@ class LogEnd:
             damage: The damage.
 
         Returns:
-            Whether the log continues. The walk goes on at :attr:`phy_offset`, which is unchanged if a writer
+            Whether the log continues. The walk continues at :attr:`phy_offset`, which is unchanged if a writer
             has written a record there meanwhile.
         """
         start = self.phy_offset

@@ -48,7 +48,7 @@ def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows,
         high = _NO_LIMIT if is_last else int(slots[at + 1])
         place = _stored_slot(rows[at], first_slot, stored)
         if is_last and place != low + 1 and (slots[at] == 0 or _follows(rows, slots, at)):
-            continue  # the queue began anew, or continues behind lost messages
+            continue  # the queue started over, or continues behind lost messages
         if not is_last and low < slots[at] < high:
             continue  # the neighbour's offset was the damaged one
         if place is None or not low < place < high:

@@ -221,7 +221,7 @@ def test_a_java_brokers_table_is_taken_at_its_word_but_within_the_queue(tmp_path
         broker.advance("1s")
         assert len(bodies(broker)) == 2 + expected
     assert table_of(tmp_path)["offsetTable"] == {1: 2}
-    assert ("goes on at" in caplog.text) == (saved in (9, -5))
+    assert ("continues at" in caplog.text) == (saved in (9, -5))
 
 
 @pytest.mark.parametrize("name", [*config_names(), "broker-store"])

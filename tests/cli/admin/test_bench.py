@@ -44,7 +44,7 @@ def test_what_is_counted_is_in_the_store_and_keeps_to_its_space(tmp_path):
     assert pages.operations == 64
     assert (tmp_path / "pages").stat().st_size == 1 << 20
     assert read.size_bytes == read.operations * BODY_BYTES
-    assert read.operations > len(stored), "it began anew at the end"
+    assert read.operations > len(stored), "it started over at the end"
     assert anywhere.operations == 63 * 64
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert sum(path.stat().st_blocks * 512 for path in files) < LEAST_SPACE_BYTES + (4 << 20)

@@ -76,7 +76,7 @@ def test_a_check_that_ran_out_of_time_says_how_to_go_on(seglog: Seglog, tmp_path
     stopped = seglog("check", root, "--max-duration", "0s")
     assert stopped.exit_code == 60
     (kept,) = (tmp_path / "state").rglob("*.jsonl")
-    assert f"go on with `seglog check {root} --resume {kept}`" in stopped.stderr
+    assert f"continue with `seglog check {root} --resume {kept}`" in stopped.stderr
     done = seglog("check", root, "--resume", kept)
     assert done.exit_code == Ending.LOSS
     assert "seal-rot" in done.stdout
@@ -124,7 +124,7 @@ def test_an_interrupted_check_says_how_to_go_on(seglog: Seglog, tmp_path, start_
     ran.send_signal(signal.SIGINT)
     _out, err = ran.communicate(timeout=patience_s(60))
     (kept,) = (tmp_path / "state").rglob("*.jsonl")
-    said = f"interrupted; go on with `seglog check {root} --resume {kept}`\n"
+    said = f"interrupted; continue with `seglog check {root} --resume {kept}`\n"
     assert (err.decode(), ran.returncode) == (said, 130)
     assert seglog("check", root, "--resume", kept).exit_code == 0
 

@@ -187,7 +187,7 @@ def test_what_rocketmq_makes_anew_itself_is_said_beside_what_a_repair_saves(
     root = golden.extract(name, tmp_path)
     verdict = seglog("check", root, "--json").lines[-1]["verdict"]
     assert (verdict["repairSaves"], verdict["rocketmqMakesAnew"]) == (own, own)
-    assert f"RocketMQ makes the queues of {own} anew itself" in seglog("check", root).stdout
+    assert f"RocketMQ rebuilds the queues of {own} itself" in seglog("check", root).stdout
 
 
 @pytest.mark.parametrize("name", ["d-zeropage-first", "d-magic", "d-zeropage-last", "d-cqqueue-missing-halt"])

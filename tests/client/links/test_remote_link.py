@@ -1,4 +1,4 @@
-"""Connections are made, lost and made anew; each ask ends, with its answer or an error that says why."""
+"""Connections are made, lost and rebuilt; each ask ends, with its answer or an error that says why."""
 
 from __future__ import annotations
 

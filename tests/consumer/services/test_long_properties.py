@@ -68,7 +68,7 @@ def test_it_is_tried_again_every_five_seconds_and_then_is_a_dead_letter(broker, 
     for word in ("of topic T", "queue 0 of broker-a", "offset 0", "of 32767 bytes", "attempt 5", "accept it"):
         assert word in said
     assert len(warnings_of(caplog, "sent to the dead letters after its last attempt")) == 1
-    assert len(warnings_of(caplog, "is sent anew")) == 1
+    assert len(warnings_of(caplog, "is sent again")) == 1
 
 
 def test_without_an_end_it_is_tried_again_for_ever(broker, caplog):

@@ -115,7 +115,7 @@ def test_a_difference_is_seen_and_said_with_the_line_that_repeats_it(judge: Judg
         failures = ((seed, error) for seed in FIXED_SEEDS if (error := _failure(both, seed)) is not None)
         seed, error = next(failures)
         assert error.__notes__ == [f"to repeat: {command_of(another, seed, STEPS_TO_DIFFER)}"]
-        assert str(_failure(both, seed)) == str(error), "the brokers began anew"
+        assert str(_failure(both, seed)) == str(error), "the brokers started over"
 
 
 def _failure(both, seed):

@@ -107,7 +107,7 @@ def essence(answer):
     ext = {name: value for name, value in answer.ext.items() if name != "seglogDurability"}
     remark = plain_remark(answer.remark).partition(EXPLAINED)[0].rstrip(" ,")
     if answer.code == ResponseCode.INVALID_PARAMETER:
-        remark = remark.partition("consumer:")[0]  # theirs goes on with the client's address
+        remark = remark.partition("consumer:")[0]  # theirs continues with the client's address
     if remark == "not set any response code":
         remark = ""  # what Java says of a success that says nothing
     body = answer.body

@@ -1,4 +1,4 @@
-"""RocketMQ opens what retention leaves, whole or half done, serves the same of it, and goes on with it."""
+"""RocketMQ opens what retention leaves, whole or half done, serves the same of it, and continues with it."""
 
 from __future__ import annotations
 

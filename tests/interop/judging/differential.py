@@ -1,7 +1,7 @@
 """The differential: the same random requests to our broker and to the real one, until two answers differ.
 
 A sequence follows from its seed. Both brokers serve many sequences, each with topics and groups of its own;
-after a difference they begin anew on empty directories, so that one failure is not the cause of the next.
+after a difference they start over on empty directories, so that one failure is not the cause of the next.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Differential:
         return self._pair
 
     def run(self, seed: int, steps: int) -> None:
-        """Asks both a sequence; what it raises says how to repeat it, and both begin anew then."""
+        """Asks both a sequence; what it raises says how to repeat it, and both start over then."""
         is_alike = False
         try:
             with repeatable(self.release, seed, steps):

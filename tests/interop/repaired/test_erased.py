@@ -51,7 +51,7 @@ def test_a_life_made_here(judge: Judge, tmp_path, copied: Callable[[Path], Path]
 
 
 def check_life(judge, life, ours, for_java):
-    """Lets the real store serve a copy of a life of which a message was erased, and go on with it."""
+    """Lets the real store serve a copy of a life of which a message was erased, and continue with it."""
     dump = judge.dump(for_java, SMALL_GEOMETRY)
     assert dump.refusal is None
     assert differences(ours, dump.of_kind("msg")) == []

@@ -31,7 +31,7 @@ class AsksModel(RuleBasedStateMachine):
         self.timers = Timers(self.clock)
         self.duties = Duties(self.clock, [self.timers])
         self.table = AskTable(self.timers, MOST)
-        self.table._next_opaque = END_OPAQUE - 3  # the numbers begin anew soon
+        self.table._next_opaque = END_OPAQUE - 3  # the numbers start over soon
         self.waiting = {}  # ask -> its deadline
         self.expected = {}  # ask -> what it ended with
         self.ends = {}  # ask -> how often its follower was called

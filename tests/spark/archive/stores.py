@@ -25,7 +25,7 @@ NEW_SIZES: Final = Sizes(16384, 2000, IndexGeometry(500, 2000))
 
 
 def put(root: Path, count: int, begin: int = 0, topic: str = "T", word: str = "m") -> Path:
-    """Puts messages into two queues of a topic; the clock goes on with their numbers."""
+    """Puts messages into two queues of a topic; the clock continues with their numbers."""
     clock = VirtualClock(BEGIN_MS + begin * 1000)
     with MessageStore.open(root, clock=clock, **({} if root.exists() else SIZES)) as store:
         for number in range(begin, begin + count):

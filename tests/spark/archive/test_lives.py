@@ -152,7 +152,7 @@ class Life:
         assert archive_store(self.root, self.archive, self.spark, name=self.name) is None
 
     def restore(self) -> None:
-        """Makes a store of the archive, compares it, and goes on with it."""
+        """Makes a store of the archive, compares it, and continues with it."""
         held = self.held()
         if not held:
             return

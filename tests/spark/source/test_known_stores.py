@@ -31,7 +31,7 @@ def numbers(rows):
 
 
 def follow(*paths, at=None, **options):
-    """Begins a stream, or goes on with one from its checkpoint."""
+    """Begins a stream, or continues with one from its checkpoint."""
     stream = Stream(*paths, starting="earliest", **options)
     stream.at = stream.at if at is None else json.loads(json.dumps(at))
     return stream

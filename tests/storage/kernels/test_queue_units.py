@@ -1,4 +1,4 @@
-"""Units of a log that is written anew: those of its records in plain queues, brought together by queue."""
+"""Units of a log that is rewritten: those of its records in plain queues, brought together by queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic that is deleted is gone at once and for good, and may be made anew."""
+"""A topic that is deleted is gone at once and for good, and may be rebuilt."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class LifeOfAStore:
         self.store = None
 
     def live(self, *, until_first_error):
-        """Lives; after an error of a call it ends, or goes on with the next call."""
+        """Lives; after an error of a call it ends, or continues with the next call."""
         try:
             self.store = MessageStore.open(
                 self.path,

@@ -218,7 +218,7 @@ class Life:
 def _is_harmless(path: Path) -> bool:
     """Returns whether a clean close need not bring a name to the disk.
 
-    Config files see to themselves, an older checkpoint costs nothing, a lost seal is made anew, and what a
+    Config files see to themselves, an older checkpoint costs nothing, a lost seal is rebuilt, and what a
     dead process left unfinished is passed over and removed.
     """
     return (

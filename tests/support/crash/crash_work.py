@@ -1,6 +1,6 @@
 """What a process does with its store between two crashes, and what the model then knows.
 
-Everything is small, so that log, queue and index files begin anew every few steps.
+Everything is small, so that log, queue and index files start over every few steps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Javas that tests start load Spark's classes from an archive: half of what a start costs is parsing them.
 
 The archive is made once for a Java and a PySpark, in ``build/``; Java itself holds it against the jars, and
-goes on without one that does not fit. The gate takes one that is there but makes none: it starts few Javas.
+continues without one that does not fit. The gate takes one that is there but makes none: it starts few Javas.
 Javas of tests end before the better compiler pays, so they do not start it. Pythons that Java starts import
 the PySpark that is installed, not the zip of the same modules.
 """

@@ -2,7 +2,7 @@
 
 ``tests/golden/allocations.jsonl.xz`` has a line a group: queues and members as Java sorts them, and by
 strategy the share of each member and of a stranger, as places in the sorted queues. Java made it:
-``tests/interop/test_allocations.py`` makes it anew, and writes it where ``SEGLOG_WRITE_GOLDEN`` is set.
+``tests/interop/test_allocations.py`` rebuilds it, and writes it where ``SEGLOG_WRITE_GOLDEN`` is set.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ CUT: Final = "log-shorter"
 ROLLED_BACK: Final = "log-rolled-back"
 QUEUE_GONE: Final = "queue-missing"
 _GO_ON: Final = (
-    "put the newer log back from a copy; or go on with option"
+    "put the newer log back from a copy; or continue with option"
     '("failOnDataLoss", "false"): what was not read yet is read; or begin with a new checkpointLocation'
 )
 

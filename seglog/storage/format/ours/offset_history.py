@@ -44,7 +44,7 @@ OFFSET_CHANGE: Final = Layout(
         Field("queue_id", "i32", "–", "the queue"),
         Field("timestamp_ms", "i64", "ms", "when, or when the last of them"),
         Field("before_offset", "i64", "messages", "where the group went on before; -1: nowhere"),
-        Field("after_offset", "i64", "messages", "where it goes on now; -1: nowhere"),
+        Field("after_offset", "i64", "messages", "where it continues now; -1: nowhere"),
     ),
 )
 
@@ -84,7 +84,7 @@ class OffsetChange(NamedTuple):
         kind: Why.
         timestamp_ms: When; of the last one if ``commits`` is more than 1.
         before: Where the group went on before; None for nowhere.
-        after: Where it goes on; None for nowhere.
+        after: Where it continues; None for nowhere.
         client_id: Who changed it; empty if that is not known.
         commits: How many commits it stands for.
     """

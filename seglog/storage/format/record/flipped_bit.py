@@ -81,7 +81,7 @@ def structure_bits(record: bytes, phy_offset: int) -> list[Bit]:
     that flips one needs a second witness, such as the size that a queue unit has.
 
     Args:
-        record: Bytes that start with the record and may go on behind it.
+        record: Bytes that start with the record and may continue after it.
         phy_offset: Where it is.
     """
     if len(record) < MIN_RECORD_BYTES:

@@ -99,7 +99,7 @@ class TimerLogFile:
     Attributes:
         units: ``(n,) TIMER_UNIT.dtype``, the valid units, a read-only view.
         end_bytes: Where they end in the file.
-        is_closed: Whether an end mark says that the log goes on in the next file.
+        is_closed: Whether an end mark says that the log continues in the next file.
     """
 
     units: TimerUnits
