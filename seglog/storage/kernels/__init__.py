@@ -19,7 +19,7 @@ VARIABLE: Final = "SEGLOG_KERNEL"
 NATIVE: Final = "native"
 PYTHON: Final = "python"
 
-INTERFACE: Final = "c68ee63e"
+INTERFACE: Final = "1d502cbb"
 """The interface for which the extension must have been compiled: the CRC-32 of ``_native.pyi`` and
 ``layout.h``, the contract between modules and extension. Written by `make docs`."""
 _COMPILE: Final = (

@@ -146,7 +146,7 @@
 #define SEGLOG_KEYED_QUEUE_OFFSET_AT 16 /* int64 */
 #define SEGLOG_KEYED_QUEUE_AT 24 /* int32 */
 
-/* a unit of a queue that is made anew, in memory only */
+/* a unit of a queue that is rebuilt, in memory only */
 #define SEGLOG_SPILLED_SIZE 33
 #define SEGLOG_SPILLED_QUEUE_OFFSET_AT 0 /* int64 */
 #define SEGLOG_SPILLED_PHY_OFFSET_AT 8 /* int64 */
@@ -155,4 +155,4 @@
 #define SEGLOG_SPILLED_QUEUE_AT 28 /* int32 */
 #define SEGLOG_SPILLED_IS_KEPT_AT 32 /* bool */
 
-#define SEGLOG_INTERFACE "c68ee63e"
+#define SEGLOG_INTERFACE "1d502cbb"

@@ -9,8 +9,11 @@ from tests.interop.judging.difference import Difference
 from tests.interop.judging.difference_cases import NO_SQL
 from tests.interop.judging.requests import (
     ask_state,
+    begin,
     check_condition,
+    commit,
     consume_directly,
+    join,
     make_group,
     make_topic,
     pull,
@@ -83,6 +86,25 @@ CLIENT_DIFFERENCES: Final = (
         there=20,
         here=0,
         leads_apart=cases.has_empty_type,
+        is_drawn=False,
+    ),
+    Difference(
+        name="lost-queue",
+        request="commit with the field `seglogOwner`, a member that another has followed in the queue",
+        theirs="does not read the field, and commits",
+        ours="is refused with 604, ILLEGAL_OPERATION; clients that send no such field are not",
+        why="it would move the group over what the new member has done, or does now",
+        shown_by=(
+            make_topic("lost-queue"),
+            make_group("lost-queue"),
+            send("lost-queue"),
+            join("lost-queue", "lost-queue", "second"),
+            begin("lost-queue", "lost-queue"),
+            commit("lost-queue", "lost-queue", 1, owner="first"),
+        ),
+        there=0,
+        here=604,
+        leads_apart=cases.commits_for_member,
         is_drawn=False,
     ),
 )

@@ -202,6 +202,12 @@ def commits_negative(request: Request, _broker: Broker) -> bool:
     return isinstance(header, UpdateConsumerOffsetHeader) and header.commit_offset < 0
 
 
+def commits_for_member(request: Request, _broker: Broker) -> bool:
+    """Returns whether a commit names the member that must have the queue."""
+    header = request.header
+    return isinstance(header, UpdateConsumerOffsetHeader | PullMessageHeader) and header.owner is not None
+
+
 def is_long_dead_letter(request: Request, _broker: Broker) -> bool:
     """Returns whether a message is sent to a dead letter topic with a long name."""
     header = request.header

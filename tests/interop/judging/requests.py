@@ -21,7 +21,7 @@ from seglog.remoting.headers import (
     SendMessageHeader,
     UpdateConsumerOffsetHeader,
 )
-from seglog.remoting.heartbeat import CheckClientBody
+from seglog.remoting.heartbeat import CheckClientBody, ConsumerData, HeartbeatBody
 from seglog.remoting.subscription import SQL_TYPE, SubscriptionData
 from seglog.remoting.subscription_group import SubscriptionGroup
 from seglog.storage.format.config import ConfigValue
@@ -100,9 +100,22 @@ def delete_group(group: str, *, cleans_offsets: bool = False) -> Request:
     return Request(RequestCode.DELETE_SUBSCRIPTIONGROUP, DeleteGroupHeader(group, cleans_offsets))
 
 
-def commit(group: str, topic: str, offset: int) -> Request:
-    """Commits in queue 0."""
-    return Request(RequestCode.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetHeader(group, topic, 0, offset))
+def commit(group: str, topic: str, offset: int, owner: str | None = None) -> Request:
+    """Commits in queue 0; ``owner`` is the member that must have the queue, which our clients name."""
+    header = UpdateConsumerOffsetHeader(group, topic, 0, offset, owner)
+    return Request(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+
+def join(group: str, topic: str, client_id: str) -> Request:
+    """Joins a group as a consumer of a topic."""
+    subscribed = (SubscriptionData(topic, "*", 1),)
+    body = HeartbeatBody(client_id, (), (ConsumerData(group, subscribed),))
+    return Request(RequestCode.HEART_BEAT, body=body)
+
+
+def begin(group: str, topic: str) -> Request:
+    """Asks, as a member, where to begin in queue 0."""
+    return Request(RequestCode.QUERY_CONSUMER_OFFSET, QueryConsumerOffsetHeader(group, topic, 0))
 
 
 def query(group: str, topic: str) -> Request:
