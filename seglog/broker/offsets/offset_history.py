@@ -46,7 +46,8 @@ MAX_BYTES: Final = 64 << 20
 MAX_WAITING: Final = 16_384
 JOINED_MS: Final = 60_000
 _AHEAD: Final = 64
-"""A 64th of a file is made before its changes come: a sync of a file that grows takes half as long again."""
+"""A 64th of a file is written before its changes come, with zeros: a sync after which the file system must
+note a new length, or that reserved space is used now, takes half as long again."""
 _UNFINISHED: Final = ".tmp"
 
 
@@ -213,7 +214,7 @@ class OffsetHistory:
                 self._file.set_size(self._end_bytes)  # remove a torn change before new ones are written
             if end_bytes > self._made_bytes:
                 with suppress(FullError):  # the changes themselves may still have space
-                    self._file.reserve(self._end_bytes, len(data) + self._file_bytes // _AHEAD)
+                    self._file.write_at(bytes(len(data) + self._file_bytes // _AHEAD), self._end_bytes)
                 self._made_bytes = max(end_bytes, self._file.size_bytes)
             self._file.write_at(data, self._end_bytes)
             self._file.sync()

@@ -27,7 +27,7 @@ _FOLDER: Final = "~/.rocketmq_offsets"
 )
 @options.as_json
 def local(*, path: Path, folder: Path | None, as_json: bool) -> None:
-    """Show where clients that broadcast continue in each queue of STORE, by the files that they keep themselves.
+    """Show where clients that broadcast continue in each queue of STORE, by the files that they keep.
 
     FOLDER has <client id>/<group>/offsets.json; by default it is ~/.rocketmq_offsets. A broker knows nothing
     of these offsets. STORE says which of them are beyond the end of a queue, or below what it still has.

@@ -22,7 +22,10 @@ def undelivered(store: MessageStore) -> Iterator[str]:
         ConfigError: Neither the table of offsets nor its backup can be read.
     """
     timers = [one for one in store.queues() if (one.topic, one.queue_id) == (TIMER_TOPIC, 0)]
-    count = sum(waiting_timers(store.files, store.path, one.min_offset, one.max_offset) for one in timers)
+    count = sum(
+        waiting_timers(store.files, store.path, store.geometry, one.min_offset, one.max_offset)
+        for one in timers
+    )
     if count:
         yield (
             f"{render.count_text(count, 'timer message')} of {TIMER_TOPIC} will not be delivered: this broker"

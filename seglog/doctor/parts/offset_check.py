@@ -146,6 +146,6 @@ def _may_know_topics(tables: ConfigTables) -> bool:
 
 
 def _has_messages(queues: Queues, topic: str, queue_id: int) -> bool:
-    """Returns whether a queue has messages: then it is of this store, and its topic is what the table lacks."""
+    """Returns whether a queue has messages: then it is of this store, and the table lacks its topic."""
     queue = queues.get((topic, queue_id))
     return queue is not None and queue.min_offset < queue.max_offset

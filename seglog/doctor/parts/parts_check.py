@@ -38,7 +38,7 @@ def check_parts(
         *topic_findings(tables, queues, folders),
         *half_findings(files, root, geometry, queues, tables),
         *timer_findings(store, files, queues, start),
-        *timer_notes(files, root, queues),
+        *timer_notes(store, files, queues),
         *ext_findings(files, root, store.queue_files.values(), geometry),
         *compaction_findings(files, root, queues, start, geometry),
         *epoch_findings(files, root, store.checkpoint, end_phy_offset),

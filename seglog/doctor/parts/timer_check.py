@@ -15,6 +15,7 @@ from seglog.doctor.parts.timer_messages import TIMER_LOG
 from seglog.storage.directory import (
     LogReader,
     QueueFiles,
+    StoreGeometry,
     has_data,
     infer_file_size,
     list_queue,
@@ -24,9 +25,10 @@ from seglog.storage.directory import (
 )
 from seglog.storage.files import Files, read_start
 from seglog.storage.findings import Finding
-from seglog.storage.format.names import CONFIG, parse_segment_file_name, segment_file_name
+from seglog.storage.format.layout import I32
+from seglog.storage.format.names import CONFIG, OURS, parse_segment_file_name, segment_file_name
 from seglog.storage.format.queue import Units
-from seglog.storage.format.record import FILLER, Damage, examine
+from seglog.storage.format.record import FILLER, FLAG_AT, LOST_FLAG, Damage, examine, is_tombstone
 from seglog.storage.format.system_names import TIMER_TOPIC
 from seglog.storage.format.timer import (
     DEFAULT_PRECISION_MS,
@@ -94,22 +96,27 @@ def timer_findings(store: ListedStore, files: Files, queues: Queues, min_phy_off
     return log.findings + findings
 
 
-def timer_notes(files: Files, root: Path, queues: Queues) -> list[Finding]:
+def timer_notes(store: ListedStore, files: Files, queues: Queues) -> list[Finding]:
     """Returns notes on the normal state of the timer: the number of waiting messages."""
     queue = queues.get((TIMER_TOPIC, 0))
-    count = 0 if queue is None else waiting_timers(files, root, queue.min_offset, queue.max_offset)
+    if queue is None:
+        return []
+    count = waiting_timers(files, store.root, store.geometry, queue.min_offset, queue.max_offset)
     return [Finding("timer-waiting", queue_directory(TIMER_TOPIC, 0), messages=count)] if count else []
 
 
-def waiting_timers(files: Files, root: Path, min_offset: int, max_offset: int) -> int:
+def waiting_timers(
+    files: Files, root: Path, geometry: StoreGeometry, min_offset: int, max_offset: int
+) -> int:
     """Returns the number of timer messages that wait for their time.
 
     They are the messages in slots of the wheel that the timer has not read yet, and those that the timer has
-    not taken from its topic yet.
+    not taken from its topic yet; without the tombstones of lost ones, which come to nothing.
 
     Args:
         files: Access to the store.
         root: The store directory.
+        geometry: The lengths of its files.
         min_offset: Start of the queue of the timer topic.
         max_offset: End of that queue.
     """
@@ -117,16 +124,60 @@ def waiting_timers(files: Files, root: Path, min_offset: int, max_offset: int) -
         return 0
     sizes = {entry.name: entry.size_bytes for entry in files.list_dir(root) if not entry.is_dir}
     check = decode_timer_checkpoint(read_start(files, root / TIMER_CHECK, TIMER_CHECKPOINT_FILE_BYTES))
-    count = max(0, max_offset - max(min_offset, check.last_queue_offset))
-    if check == TimerCheckpoint():
-        return count  # the timer takes all from its topic again: those in the wheel are among them
-    if sizes.get(TIMER_WHEEL) == TIMER_WHEEL_FILE_BYTES:
+    next_offset = max(min_offset, check.last_queue_offset)
+    count = max(0, max_offset - next_offset)
+    # Without a timer's state it takes all from its topic again: those in the wheel are among them.
+    has_wheel = check != TimerCheckpoint() and sizes.get(TIMER_WHEEL) == TIMER_WHEEL_FILE_BYTES
+    if has_wheel:
         slots = view_timer_slots(files.read_file(root / TIMER_WHEEL))
         chosen = slots[occupied_slots(slots)]
-        slot_ms = chosen["slot_time"].astype(np.int64) * DEFAULT_PRECISION_MS
-        is_ahead = (slot_ms >= check.last_read_timestamp_ms) & (slot_ms <= MOST_READ_MS)
+        is_ahead = _is_ahead(chosen["slot_time"].astype(np.int64) * DEFAULT_PRECISION_MS, check)
         count += int(np.clip(chosen["message_count"][is_ahead], 0, None).sum())
-    return count
+    if not files.exists(root / OURS):
+        return count  # only a repair of ours, which leaves that folder, makes tombstones
+    places = [_untaken(files, root, geometry, next_offset, max_offset)]
+    if has_wheel:
+        places += _in_wheel(files, root, check)
+    with closing(LogReader(files, root, geometry.segment_size_bytes)) as reader:
+        return max(
+            0, count - sum(_is_tombstone(reader, *place) for each in places for place in each.tolist())
+        )
+
+
+def _is_ahead(slot_ms: _Ints, check: TimerCheckpoint) -> npt.NDArray[np.bool_]:
+    """Returns which slots the timer has yet to read, by their times."""
+    return (slot_ms >= check.last_read_timestamp_ms) & (slot_ms <= MOST_READ_MS)
+
+
+def _untaken(
+    files: Files, root: Path, geometry: StoreGeometry, next_offset: int, max_offset: int
+) -> npt.NDArray[np.void]:
+    """Returns the places of the messages that the timer has not taken from its topic."""
+    known = QueueFiles(TIMER_TOPIC, 0, root / queue_directory(TIMER_TOPIC, 0))
+    first, units = read_units_left(files, list_queue(files, known), geometry.queue_file_size_bytes)
+    untaken = units[max(0, next_offset - first) : max(0, max_offset - first)]
+    return _places(untaken["phy_offset"], untaken["size_bytes"])
+
+
+def _in_wheel(files: Files, root: Path, check: TimerCheckpoint) -> Iterator[npt.NDArray[np.void]]:
+    """Yields the places of the messages in slots that the timer has yet to read, by file of its log."""
+    for first in numbered_files(files, root / TIMER_LOG):
+        units = read_timer_log(files.read_file(root / TIMER_LOG / segment_file_name(first))).units
+        ahead = units[_is_ahead(_slot_times_ms(units), check)]
+        yield _places(ahead["phy_offset"], ahead["record_bytes"])
+
+
+def _is_tombstone(reader: LogReader, phy_offset: int, size_bytes: int) -> bool:
+    flag = reader.read(phy_offset + FLAG_AT, I32.size)
+    if len(flag) < I32.size or I32.unpack(flag)[0] != LOST_FLAG:
+        return False
+    record = reader.read(phy_offset, size_bytes)
+    return len(record) == size_bytes and is_tombstone(memoryview(record))
+
+
+def _slot_times_ms(units: TimerUnits) -> _Ints:
+    """Returns when the messages of units of the timer log are due, in ms."""
+    return units["write_timestamp_ms"].astype(np.int64) + units["delay_ms"].astype(np.int64)
 
 
 def _check_findings(
@@ -181,9 +232,7 @@ def _read_log(files: Files, root: Path, units: Units, min_phy_offset: int, reade
             words = ("a unit", rest[:TIMER_UNIT_BYTES].hex())
             log.findings.append(Finding("timer-log-damaged", name, found.end_bytes, len(rest), *words))
         log.positions.append(first + TIMER_UNIT_BYTES * np.arange(len(found.units), dtype=np.int64))
-        log.slot_times_ms.append(
-            found.units["write_timestamp_ms"].astype(np.int64) + found.units["delay_ms"].astype(np.int64)
-        )
+        log.slot_times_ms.append(_slot_times_ms(found.units))
         log.end = first + length if found.is_closed and not is_last else first + found.end_bytes
         log.findings += _stray_units(name, found.units, places, min_phy_offset, reader)
     return log

@@ -301,8 +301,10 @@ def test_space_that_is_made_ahead_of_changes_is_none_of_them_and_goes_with_a_clo
 def test_a_change_is_written_where_there_is_space_for_it_and_not_for_more():
     class FullFile(CrashFile):
         @override
-        def reserve(self, position, size_bytes):
-            raise FullError("no space left")
+        def write_at(self, data, position):
+            if len(data) > 4096:
+                raise FullError("no space left")
+            super().write_at(data, position)
 
     class FullFiles(CrashFiles):
         @override

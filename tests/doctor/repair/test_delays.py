@@ -52,7 +52,9 @@ def test_it_goes_on_a_minute_before_the_end_of_the_log(tmp_path, waits_ms, offse
     write(root, **{"1": 0})
     told = list(mend_delays(survey(root, RealFiles()), RealFiles()))
     assert offsets(root) == {"1": 0, "3": offset}
-    assert [action.detail for action in told] == [f"delay level 3 continues at {offset} of 0..{len(waits_ms)}"]
+    assert [action.detail for action in told] == [
+        f"delay level 3 continues at {offset} of 0..{len(waits_ms)}"
+    ]
     assert list(mend_delays(survey(root, RealFiles()), RealFiles())) == []
 
 
