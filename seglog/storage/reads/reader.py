@@ -130,8 +130,8 @@ class Reader:
         log_files, _strays = list_log_files(self._files, found.root)
         log_files, _misplaced = place_log_files(log_files, found.geometry.segment_size_bytes)
         at = found.max_phy_offset - found.max_phy_offset % found.geometry.segment_size_bytes
-        # Surveys again if there was no record yet, because the lengths of the files may have been unknown, and
-        # if all files that the walk has seen are gone, because it has no place to continue at.
+        # Surveys again if there was no record yet, because the lengths of the files may have been unknown,
+        # and if all files that the walk has seen are gone, because it has no place to continue at.
         if found.scan.last_phy_offset < 0 or (log_files and log_files[0].first_offset > at):
             self.log.close()
             found = survey_moving(lambda: survey(found.root, self._files), found.root, self._files)

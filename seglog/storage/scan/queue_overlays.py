@@ -106,9 +106,9 @@ def batch_topics(
 def topics_that_stay(known: Collection[str] | None, with_files: Collection[str]) -> frozenset[str] | None:
     """Returns the topics that are not deleted; None if every queue of the log counts.
 
-    RocketMQ takes a topic out of its table and then removes the folders of all its queues. So a topic of which
-    one folder is there was not deleted. A table that knows none of the topics with folders proves nothing: it
-    is that of another store, or was begun again after a loss.
+    RocketMQ takes a topic out of its table and then removes the folders of all its queues. So a topic of
+    which one folder is there was not deleted. A table that knows none of the topics with folders proves
+    nothing: it is that of another store, or was begun again after a loss.
     Source: ``DefaultMessageStore.java`` deleteTopics, ``AdminBrokerProcessor.java`` deleteTopic.
 
     Args:

@@ -111,8 +111,8 @@ class LogEnd:
             damage: The damage.
 
         Returns:
-            Whether the log continues. The walk continues at :attr:`phy_offset`, which is unchanged if a writer
-            has written a record there meanwhile.
+            Whether the log continues. The walk continues at :attr:`phy_offset`, which is unchanged if a
+            writer has written a record there meanwhile.
         """
         start = self.phy_offset
         resumed = self._resumed(start)

@@ -1,4 +1,4 @@
-"""After a crash RocketMQ walks the log from where its checkpoint says; 5.5.0 by a place, older ones by a time."""
+"""After a crash RocketMQ walks the log from where its checkpoint says: 5.5.0 by a place, others by a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.doctor.check.test_lengths import SEGMENT, log_files
 from tests.support.material import golden
 from tests.support.material.sealed import flip
 from tests.support.material.stores import new_clock
-
 
 LAST = sys.maxsize
 """A store time later than any."""

@@ -6,8 +6,8 @@ made of our sources. Both are named after what went into them and appear in one 
 never meets a running process. A file lock lets one process build while others wait.
 
 Beside the classes of a judge is an archive of all that a broker, a client and a store load: half of what the
-start of a JVM costs is reading and checking classes. Java holds it against the jars, and continues without one
-that does not fit.
+start of a JVM costs is reading and checking classes. Java holds it against the jars, and continues without
+one that does not fit.
 """
 
 from __future__ import annotations
