@@ -87,9 +87,9 @@ class Message:
         return f"<Message {self.topic}/{self.queue_id}/{self.queue_offset} tags={self.tags!r} body={body}>"
 
     @cached_property
-    def properties(self) -> dict[str, str]:
-        """The properties that RocketMQ would see; treat as read-only."""
-        return props.decode_properties(self.properties_raw)
+    def properties(self) -> props.Properties:
+        """The properties that RocketMQ would see; they refuse changes."""
+        return props.Properties.of(self.properties_raw)
 
     @property
     def user_properties(self) -> dict[str, str]:

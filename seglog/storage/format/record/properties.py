@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from typing_extensions import override
 
 from seglog.arguments import as_text
 from seglog.errors import MessageIllegalError
@@ -133,6 +135,34 @@ def decode_properties(raw: bytes) -> dict[str, str]:
             name = piece[:name_size].decode("utf-8", "replace")
             found[name] = piece[name_size + 1 :].decode("utf-8", "replace")
     return found
+
+
+class Properties(dict[str, str]):
+    """The properties of a stored message: a dictionary that refuses changes, which would change no message.
+
+    ``dict(properties)`` is a copy that can be changed.
+
+    Raises:
+        TypeError: It is to be changed.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, raw: bytes) -> Properties:
+        """Returns the entries of stored properties; see :func:`decode_properties`."""
+        return cls(decode_properties(raw))
+
+    def _refuse(self, *_given: object, **_named: object) -> NoReturn:
+        raise TypeError("the properties of a stored message do not change; dict(message.properties) is a copy")
+
+    if not TYPE_CHECKING:
+        __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    @override
+    def __reduce__(self) -> tuple[type[Properties], tuple[dict[str, str]]]:
+        # Otherwise a pickle would add the entries one by one.
+        return type(self), (dict(self),)
 
 
 def find_property(raw: bytes, name: bytes) -> bytes | None:

@@ -38,6 +38,7 @@ static const char *const fields[] = {
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 static PyTypeObject *stored_type, *public_type;
+static PyObject *properties_type; /* of the properties of a message: a dict that refuses changes */
 static PyObject *key_separator;
 
 static PyObject *bytes_of(struct span bytes)
@@ -161,10 +162,10 @@ static bool add_entry(PyObject *found, struct span entry)
     return is_added;
 }
 
-/* Returns the result of decode_properties in properties.py. */
+/* Returns the properties as Properties.of in properties.py does. */
 static PyObject *decoded(struct span raw)
 {
-    PyObject *found = PyDict_New();
+    PyObject *found = PyObject_CallNoArgs(properties_type);
     while (found && raw.size)
         if (!add_entry(found, span_take_piece(&raw, SEGLOG_ENTRY_END)))
             Py_CLEAR(found);
@@ -380,6 +381,14 @@ static bool adopt_all(PyObject *own, PyObject *items)
     return true;
 }
 
+static bool find_properties_type(void)
+{
+    PyObject *module = PyImport_ImportModule("seglog.storage.format.record.properties");
+    properties_type = module ? PyObject_GetAttrString(module, "Properties") : NULL;
+    Py_XDECREF(module);
+    return properties_type;
+}
+
 bool stored_message_bind(PyTypeObject *message_type)
 {
     if (message_type == public_type)
@@ -388,6 +397,8 @@ bool stored_message_bind(PyTypeObject *message_type)
         PyErr_SetString(PyExc_TypeError, "messages are of another class already");
         return false;
     }
+    if (!properties_type && !find_properties_type())
+        return false;
     PyObject *theirs = PyObject_GetAttrString((PyObject *)message_type, "__dict__");
     PyObject *items = theirs ? PyMapping_Items(theirs) : NULL;
     PyObject *own = items ? PyObject_GetAttrString((PyObject *)stored_type, "__dict__") : NULL;
