@@ -154,7 +154,7 @@ class Properties(dict[str, str]):
         return cls(decode_properties(raw))
 
     def _refuse(self, *_given: object, **_named: object) -> NoReturn:
-        raise TypeError("the properties of a stored message do not change; dict(message.properties) is a copy")
+        raise TypeError("the properties of a stored message are fixed; dict(message.properties) is a copy")
 
     if not TYPE_CHECKING:
         __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
