@@ -29,7 +29,8 @@ queues = st.tuples(st.sampled_from(["A", "B", "C" * 130]), st.integers(0, 1))
 tags = st.sampled_from([None, "TagA", "Aa", "BB"])
 bodies = st.binary(max_size=30) | st.integers(0, 900).map(bytes)
 durabilities = st.sampled_from(Durability)
-batches = st.lists(st.tuples(bodies, tags), min_size=1, max_size=14)
+MOST_OF_A_BATCH = 12
+"""Messages of a batch: with the longest topic, and bodies of 800 bytes, it fits into a file of the log."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(
         queue=queues,
-        items=st.lists(st.tuples(bodies, tags), min_size=1, max_size=14),
+        items=st.lists(st.tuples(bodies, tags), min_size=1, max_size=MOST_OF_A_BATCH),
         durability=durabilities,
     )
     def put_batch(self, queue, items, durability):

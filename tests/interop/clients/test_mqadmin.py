@@ -27,7 +27,17 @@ def test_consumer_status_prints_ours_as_it_prints_javas(place, topic, group, kin
         for number in range(8):
             producer.send(topic, b"x", queue_id=number % 4)
     consumer = place.consumer(kind, group, topic, lambda _message: None, threads=7)
-    place.settle(lambda: place.done(consumer, topic, 3) == 2)
+    offsets = [
+        [f"%RETRY%{group}", "broker-a", "0", "0"],
+        *([topic, "broker-a", str(queue_id), "2"] for queue_id in range(4)),
+    ]
+
+    def are_shown() -> bool:
+        consumer.commit()
+        found = shown(place, group, consumer.client_id)["Consumer Offset"]
+        return [line.split() for line in found] == offsets
+
+    place.settle(are_shown)
     ours = shown(place, group, consumer.client_id)
     theirs_group = place.new_name("java")
     client_id = place.java.join("j", theirs_group, topic, is_in_order=kind is OrderlyConsumer)
@@ -41,10 +51,6 @@ def test_consumer_status_prints_ours_as_it_prints_javas(place, topic, group, kin
     its_own = {"consumerGroup", "PROP_CONSUMER_START_TIMESTAMP", *THREADS}
     assert its_own <= differing <= its_own | {"PROP_CLIENT_VERSION"}, "ours is like 5.4.0"
     assert {properties[name] for name in THREADS} == {"7"}
-    assert [line.split() for line in ours["Consumer Offset"]] == [
-        [f"%RETRY%{group}", "broker-a", "0", "0"],
-        *([topic, "broker-a", str(queue_id), "2"] for queue_id in range(4)),
-    ]
     details = [line for line in ours["Consumer MQ Detail"] if line.startswith(topic)]
     for line in details:
         assert "ProcessQueueInfo [commitOffset=2, cachedMsgMinOffset=0," in line
