@@ -49,6 +49,7 @@ from seglog.consumer.settings import ConsumerSettings, timestamp_ms_of
 from seglog.errors import ConsumerError, InvalidArgumentError, SeglogError
 from seglog.logs import logger
 from seglog.other_names import OF_LISTENER_CALLS, OF_LISTENING, NamesElsewhere
+from seglog.remoting.later import is_loop_here
 from seglog.remoting.message_queue import MessageQueue
 from seglog.storage.files import FolderUse, RealFiles
 
@@ -313,11 +314,7 @@ class MemberParts(NamesElsewhere, ABC):
 
     def _is_in_loop(self) -> bool:
         """Returns whether an event loop runs the caller, which would then block that loop."""
-        if self._is_awaited or self._home.loop is None:
-            return False
-        from seglog.remoting.later import running_loop  # it imports asyncio
-
-        return running_loop() is not None
+        return not self._is_awaited and self._home.loop is not None and is_loop_here()
 
     def _check_may_wait(self) -> None:
         check_may_wait(self._home, is_awaited=self._is_awaited, face=type(self).__name__)

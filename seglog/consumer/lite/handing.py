@@ -182,7 +182,9 @@ class Handing:
             return next((message.queue_offset for message in found), None)
 
     def end_loop(self) -> None:
-        """Returns the message at which a loop was left, and those behind it, to the waiting messages."""
+        """Returns the message at which a loop was left, and those after it, to the waiting messages."""
+        if self._at is None and not self._ahead:
+            return  # no loop was left; only the thread of the call changes these
         with self._lock:
             left = [*self._ahead] if self._at is None else [self._at, *self._ahead]
             if self._at is not None and self._at.held in self._turns:
@@ -196,6 +198,8 @@ class Handing:
     def end_given(self) -> None:
         """Marks the messages that the application has as done."""
         self._end_at()
+        if not self._given:
+            return  # only the thread of the call adds some
         with self._lock:
             done, self._given = self._given, []
         for given in done:

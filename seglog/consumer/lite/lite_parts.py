@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import ClassVar, Final, Generic, Literal, TypeVar, Unpack, cast
 
@@ -79,7 +78,7 @@ class LiteParts(MemberParts, Generic[M]):
         member = LiteMember(client, settings, offsets_of(client, settings), self._handing)
         self._set_up(target, client, member, is_own=is_own)
         self._how: Literal["subscribe()", "assign()"] | None = "subscribe()" if wanted else None
-        self._polling = threading.Lock()
+        self._polling = _Polling()
 
     @property
     def assignment(self) -> tuple[MessageQueue, ...]:
@@ -195,7 +194,8 @@ class LiteParts(MemberParts, Generic[M]):
         Raises:
             TimeoutError: It takes longer; joining continues.
         """
-        self._refuse_in_loop()
+        if self._beginning is None:
+            self._refuse_in_loop()
         self._check_may_wait()
         if self._beginning is None:
             try:
@@ -213,23 +213,40 @@ class LiteParts(MemberParts, Generic[M]):
                 help="make another consumer: one shares queues with its group, or is told which it has",
             )
 
-    @contextmanager
-    def _alone(self, call: str) -> Iterator[None]:
+    def _alone(self, call: str) -> _Polling:
         """Refuses a second thread or task: its poll would mark the messages of the first as done.
 
         A forked child is refused too: it has copies of pulled messages, which the parent consumes.
+
+        Returns:
+            What the caller enters at once; the next may poll once it leaves that.
         """
         if self._home.why_over is not None:
             raise ClientClosedError(f"{call} of a consumer of group {self.group}: {self._home.why_over}")
-        if not self._polling.acquire(blocking=False):
+        if not self._polling.begin():
             raise ConsumerError(
                 f"{call} of a consumer of group {self.group} in which another thread or task is",
                 help="poll in one place, and hand messages on from there; or make more consumers",
             )
-        try:
-            yield
-        finally:
-            self._polling.release()
+        return self._polling
+
+
+class _Polling:
+    """The turn of the one thread or task that polls; a block that is entered for each poll."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def begin(self) -> bool:
+        """Takes the turn; returns whether no other has it. The caller enters the block at once."""
+        return self._lock.acquire(blocking=False)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
 
 
 def _check_place(place: Place) -> None:

@@ -131,8 +131,10 @@ class Commits:
         gone = {*lost, *(self.lost - self._queues.keys())}
         self.lost.clear()
         failures: list[Uncommitted] = []
-        queues = sorted((*self._parted, *self._queues.values()), key=_QUEUE)
-        due = {held for held in queues if held.to_commit(clock.monotonic_ms()) is not None}
+        now_ms = clock.monotonic_ms()
+        queues = [held for held in (*self._parted, *self._queues.values()) if _is_due(held, now_ms)]
+        queues.sort(key=_QUEUE)
+        due = {held for held in queues if not held.is_fenced(now_ms)}
         await self._lose_others(due)
         for held in queues:  # also one that another member begins in meanwhile, and that is released then
             queue, now_ms = held.queue, clock.monotonic_ms()
@@ -250,6 +252,11 @@ class Commits:
         except SeglogError as error:
             return error
         return None
+
+
+def _is_due(held: ProcessQueue, now_ms: float) -> bool:
+    """Returns whether a queue has an offset to commit, or one that cannot be committed any more."""
+    return held.to_commit(now_ms) is not None or held.is_fenced(now_ms)
 
 
 def _gone(queue: MessageQueue) -> RemoteProtocolError:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from pathlib import Path
 from typing import Final
 
@@ -67,13 +66,24 @@ def is_passing(error: OSError) -> bool:
     return error.errno in _PASSING
 
 
-@contextmanager
-def explained() -> Iterator[None]:
+class _Explained(ContextDecorator):
+    """The block of :func:`explained`."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            raise explain_os_error(error) from error
+
+
+_EXPLAINED: Final = _Explained()  # it has no state, and each write of a commit enters it
+
+
+def explained() -> _Explained:
     """Translates an ``OSError`` of the block into our error."""
-    try:
-        yield
-    except OSError as error:
-        raise explain_os_error(error) from error
+    return _EXPLAINED
 
 
 def translate(error: OSError, path: Path) -> Exception:

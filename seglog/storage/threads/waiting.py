@@ -7,8 +7,7 @@ repeats it in a thread that may wait.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 
 class WouldWaitError(Exception):
@@ -37,11 +36,18 @@ def check_may_wait() -> None:
         raise WouldWaitError
 
 
-@contextmanager
-def without_waiting() -> Iterator[None]:
+class _WithoutWaiting:
+    """The block of :func:`without_waiting`, which is entered for each request."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before, _here.may_wait = _here.may_wait, False
+
+    def __exit__(self, *_error: object) -> None:
+        _here.may_wait = self._before
+
+
+def without_waiting() -> AbstractContextManager[None]:
     """Forbids the calling thread to wait, within the block."""
-    before, _here.may_wait = _here.may_wait, False
-    try:
-        yield
-    finally:
-        _here.may_wait = before
+    return _WithoutWaiting()
