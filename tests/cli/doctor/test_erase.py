@@ -106,7 +106,7 @@ def test_an_erase_counts_the_records_that_were_erased_before(seglog: Seglog, lif
     with MessageStore.open(life.path) as store:
         store.put(TOPIC, b"one more body, with room for the mark", keys="order-1")
     shown = seglog("erase", life.path, "order-1", "--apply", "--yes").stdout
-    assert f"erased       1 record; {count} more were erased already" in shown
+    assert f"erased        1 record; {count} more were erased already" in shown
 
 
 @pytest.mark.parametrize("place", ["in", "symlink", "folder link", "hard link", "exists"])
