@@ -189,7 +189,7 @@ static PyObject *get_properties(PyObject *self, void *Py_UNUSED(closure))
 }
 
 /* Returns the value of one property; NULL without an exception if there is none. Reads it from the record,
- * without decoding the others. If the properties were decoded, their dict counts, as for a message of Python.
+ * without decoding the others, unless they were decoded already.
  */
 static PyObject *value_of(PyObject *self, struct span name)
 {
