@@ -7,7 +7,9 @@ Some are golden stores; the others are in ``tests/golden/releases.tar.xz``, writ
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -90,11 +92,13 @@ class Base:
         return max(self.release, "5.4.0")
 
     def told(self, root: Path) -> dict[str, Any]:
-        """Returns the properties for the store in a folder."""
-        return {
+        """Returns the properties for the store in a folder; its own table of topics counts, if it has one."""
+        told: dict[str, Any] = {
             name: value.replace("{root}", str(root)) if isinstance(value, str) else value
             for name, value in self.config.items()
         }
+        topics = _topics_in(root)
+        return told if topics is None else told | {"topics": topics}
 
     def broker_conf(self, root: Path) -> str:
         """Returns the configuration of a broker with the store in a folder."""
@@ -105,6 +109,15 @@ class Base:
         }
         told = lengths | index_sizes_of(geometry) | self.told(root)
         return "".join(f"{name}={java_text(value)}\n" for name, value in told.items() if name != "topics")
+
+
+def _topics_in(root: Path) -> dict[str, dict[str, str]] | None:
+    """Returns the attributes of the topics in the table of a store, or in its backup; None without either."""
+    for name in ("topics.json", "topics.json.bak"):
+        with suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
+            table = json.loads((root / "config" / name).read_bytes())["topicConfigTable"]
+            return {topic: one.get("attributes") or {} for topic, one in table.items()}
+    return None
 
 
 WRITTEN: Final = {
