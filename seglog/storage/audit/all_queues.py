@@ -73,7 +73,7 @@ class IntervalQueues:
 
     def excerpt(self, plan: AuditPlan, queues: Overlays, end_phy_offset: int) -> LogExcerpt:
         """Returns the records that mends of readable records ask for."""
-        return excerpt(plan, queues.plain, self._intervals, self._lookup, end_phy_offset, self._files)
+        return excerpt(plan, queues, self._intervals, self._lookup, end_phy_offset, self._files)
 
     def close(self) -> None:
         """Closes the file that was read last."""

@@ -22,9 +22,9 @@ from seglog.storage.files.files import Files
 from seglog.storage.format.queue.consume_queue import Units
 from seglog.storage.format.record.record import RecordRow
 from seglog.storage.kernels.walk import ROW, QueueTable, Rows
-from seglog.storage.overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.overlay.kept_units import is_message
-from seglog.storage.scan.queue_overlays import Key
+from seglog.storage.scan.queue_overlays import Key, Overlays
 from seglog.storage.segments.scratch import Room
 from seglog.storage.splits.stretches import Interval, UnitState
 
@@ -42,6 +42,8 @@ class LogExcerpt:
     geometry: StoreGeometry
     queue_files: Mapping[Key, QueueFiles]
     queues: Mapping[Key, QueueState]
+    batch_files: Mapping[Key, QueueFiles]
+    batch_queues: Mapping[Key, BatchQueueState]
     rows: Rows
     numbers: QueueTable
     min_phy_offset: int
@@ -51,7 +53,7 @@ class LogExcerpt:
 
 def excerpt(
     plan: AuditPlan,
-    queues: Mapping[Key, QueueState],
+    overlays: Overlays,
     intervals: Mapping[Key, Sequence[Interval]],
     lookup: LogLookup,
     end_phy_offset: int,
@@ -61,12 +63,13 @@ def excerpt(
 
     Args:
         plan: The plan.
-        queues: What each plain queue must hold.
-        intervals: The records of each, in log order.
+        overlays: What each queue must hold.
+        intervals: The records of each plain queue, in log order.
         lookup: Finds single records.
         end_phy_offset: Where the log ends.
         files: Where the store is.
     """
+    queues = overlays.plain
     numbers = QueueTable()
     rows: dict[int, _Row] = {}
     concerned: set[Key] = set()
@@ -89,7 +92,16 @@ def excerpt(
     placed = np.array([rows[place] for place in sorted(rows)], ROW)
     start = plan.log_start(end_phy_offset)
     return LogExcerpt(
-        plan.root, plan.geometry, plan.queue_files, queues, placed, numbers, start, end_phy_offset
+        plan.root,
+        plan.geometry,
+        plan.queue_files,
+        queues,
+        plan.batch_files,
+        overlays.batch,
+        placed,
+        numbers,
+        start,
+        end_phy_offset,
     )
 
 

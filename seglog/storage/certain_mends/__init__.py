@@ -17,6 +17,7 @@ from seglog.storage.certain_mends.displaced import mends_of_displaced
 from seglog.storage.certain_mends.from_attic import log_place as log_place
 from seglog.storage.certain_mends.from_attic import mends_from_attic as mends_from_attic
 from seglog.storage.certain_mends.heads import mends_of_identities
+from seglog.storage.certain_mends.inner_batches import mends_of_inner_batches
 from seglog.storage.certain_mends.lmq_offsets import mends_of_lmq_offsets
 from seglog.storage.certain_mends.mend import Mend as Mend
 from seglog.storage.certain_mends.properties import mends_of_tags
@@ -32,13 +33,17 @@ MAX_ROUNDS: Final = 3
 
 
 def mends_of_places(found: SeenLog, files: Files) -> list[Mend]:
-    """Returns the mends of readable records whose own fields name a wrong queue or offset; makes none.
+    """Returns the mends of readable records that name a wrong queue, offset or number; makes none.
 
     Args:
         found: The log.
         files: The file layer of the store.
     """
-    return [*mends_of_identities(found, files), *mends_of_lmq_offsets(found, files)]
+    return [
+        *mends_of_identities(found, files),
+        *mends_of_lmq_offsets(found, files),
+        *mends_of_inner_batches(found, files),
+    ]
 
 
 def mends_in_holes(found: DamagedLog, files: Files) -> list[Mend]:

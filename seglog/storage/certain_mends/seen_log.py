@@ -8,7 +8,7 @@ from typing import Protocol
 
 from seglog.storage.directory import QueueFiles, StoreGeometry
 from seglog.storage.kernels.walk import QueueTable, Rows
-from seglog.storage.overlay import QueueState
+from seglog.storage.overlay import BatchQueueState, QueueState
 from seglog.storage.scan.queue_overlays import Key
 
 
@@ -30,6 +30,14 @@ class SeenLog(Protocol):
     @property
     def queues(self) -> Mapping[Key, QueueState]:
         """The right content of each plain queue."""
+
+    @property
+    def batch_files(self) -> Mapping[Key, QueueFiles]:
+        """The files of each batch queue that has a directory."""
+
+    @property
+    def batch_queues(self) -> Mapping[Key, BatchQueueState]:
+        """The right content of each batch queue."""
 
     @property
     def rows(self) -> Rows:
