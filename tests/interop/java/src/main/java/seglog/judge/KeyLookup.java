@@ -37,8 +37,12 @@ final class KeyLookup {
   }
 
   private int hits(MessageExt message, String key) {
-    QueryMessageResult result =
-        store.queryMessage(message.getTopic(), key, MAX_HITS, 0, Long.MAX_VALUE);
+    QueryMessageResult result;
+    try {
+      result = store.queryMessage(message.getTopic(), key, MAX_HITS, 0, Long.MAX_VALUE);
+    } catch (OutOfMemoryError error) {
+      return -1; // RocketMQ makes room for any body that a damaged record states
+    }
     if (result == null) {
       return -1;
     }
