@@ -30,10 +30,10 @@ from hypothesis import HealthCheck, core, is_hypothesis_test, settings
 
 from tests.support import scale
 from tests.support.machine import shared
-from tests.support.machine.children import Process, child
+from tests.support.machine.children import Process, child, forget_crashes, has_crashed
 from tests.support.machine.memory_folder import in_memory, room_in_memory
 from tests.support.machine.order import place_in_order
-from tests.support.machine.patience import is_late
+from tests.support.machine.patience import LateError, is_late
 from tests.support.machine.whole_files import WholeFiles
 from tests.support.scale import Size
 
@@ -157,6 +157,8 @@ def pytest_runtest_makereport(
     if call.excinfo is not None and _was_only_late(item, call.excinfo.value):
         # Written with the report of the teardown, which comes last.
         item.user_properties.append(("late", item.nodeid))
+    if call.when == "teardown":
+        forget_crashes()
     report = yield
     if report.failed:
         report.sections.append(("to repeat", scale.repeating(item.nodeid, scale.commit_seed())))
@@ -168,12 +170,23 @@ def _was_only_late(item: pytest.Item, error: BaseException) -> bool:
     if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
         return False  # a counterexample
     first, seen = error, {id(error)}
-    while earlier := first.__cause__ or (None if first.__suppress_context__ else first.__context__):
+    while earlier := first.__cause__ or _before(first):
         if id(earlier) in seen:  # `raise error from error`
             break
         seen.add(id(earlier))
         first = earlier
-    return is_late(first)
+    return is_late(first) and not has_crashed()
+
+
+def _before(error: BaseException) -> BaseException | None:
+    """Returns the error that was there when an error was raised, None where its author says that none counts.
+
+    A wait leaves out how it ended itself, and not what was wrong before it began, as in a ``finally``.
+    """
+    before = error.__context__
+    if not isinstance(error, LateError):
+        return None if error.__suppress_context__ else before
+    return before.__context__ if type(before) is TimeoutError else before
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

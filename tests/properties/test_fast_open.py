@@ -394,6 +394,12 @@ def test_damage_to_what_is_derived_changes_nothing(acts, is_killed, strikes):
         st.builds(Act, st.sampled_from(sorted(EVENTS)), shares, st.integers(0, 5000)), min_size=1, max_size=3
     ),
 )
+@example(  # an offset too far on for what is there, and then a message of ours behind it
+    acts=[Act("point", 0, 0), Act("put", 0, 0), Act("batch", 1, 210), Act("batch", 0, 11)],
+    record_crc=False,
+    is_killed=True,
+    happenings=[Act("cut", 1, 3), Act("cut", 0.5, 3)],
+)
 def test_what_happens_to_the_log_is_seen_as_a_full_walk_sees_it(acts, record_crc, is_killed, happenings):
     with in_memory() as folder:
         life = live(Path(folder), acts, record_crc=record_crc, is_killed=is_killed)

@@ -144,6 +144,7 @@ def test_a_file_that_can_be_collected_again_is_no_failure_any_more(tmp_path):
 
 def test_a_green_campaign_is_remembered_by_later_ones_until_the_next_green_one(tmp_path):
     state = State(tmp_path, RUN)
+    state.note("tests", test="a.py::b", outcome="passed", seconds=1, is_late=False, error=None)
     part = state.part("tests")
     begun = summary_of(RUN, "2026-11-29", {"tests": part}, {})
     assert begun["green"] is None
@@ -164,7 +165,7 @@ def test_the_summary_names_parts_failures_and_what_is_left(tmp_path):
     state = State(tmp_path, RUN)
     said = {"seconds": 1.5, "is_late": False}
     state.note("tests", test="a.py::b", outcome="failed", error="wrong", **said)
-    state.note("tests", test="a.py::c", outcome="failed", error="late", **said)
+    state.note("tests", test="a.py::c", outcome="failed", error="late", **said | {"is_late": True})
     state.note("tests", test="a.py::c", outcome="passed", error=None, **said)
     state.note("tests", part_seconds=3.0, complete=True)
     state.note("twin", part_seconds=2.0, complete=False)
@@ -178,6 +179,44 @@ def test_the_summary_names_parts_failures_and_what_is_left(tmp_path):
     assert [name for name, part in summary["parts"].items() if not part["complete"]] == ["twin", "perf"]
     assert [(one["part"], one["test"]) for one in summary["failures"]] == [("tests", "a.py::b")]
     assert [(one["test"], one["error"]) for one in summary["flaky"]] == [("a.py::c", "late")]
+
+
+def test_a_test_that_was_wrong_and_passes_the_next_time_leaves_a_campaign_red(tmp_path):
+    state = State(tmp_path, RUN)
+    said = {"seconds": 1.5, "is_late": False}
+    state.note("tests", test="a.py::b", outcome="failed", error="a lost message", **said)
+    state.note("tests", test="a.py::b", outcome="passed", error=None, **said)
+    state.note("tests", part_seconds=3.0, complete=True)
+    summary = summary_of(RUN, "2026-11-29", {"tests": state.part("tests")}, {})
+    assert summary["green"] is None
+    assert [one["error"] for one in summary["failures"]] == ["a lost message"]
+
+
+def test_a_part_that_ran_no_test_leaves_a_campaign_red(tmp_path):
+    state = State(tmp_path, RUN)
+    state.note("tests", part_seconds=3.0, complete=True)
+    summary = summary_of(RUN, "2026-11-29", {"tests": state.part("tests")}, {})
+    assert summary["green"] is None
+    assert [one["error"] for one in summary["failures"]] == ["it ran no test"]
+
+
+def test_results_of_another_campaign_do_not_stay(tmp_path):
+    State(tmp_path, RUN)
+    (tmp_path / "damage").mkdir()
+    (tmp_path / "damage" / "000-1.json").write_text("[]")
+    State(tmp_path, RUN)
+    assert (tmp_path / "damage" / "000-1.json").exists()
+    State(tmp_path, Run("0b" * 20, RUN.size, RUN.seed))
+    assert not (tmp_path / "damage").exists()
+
+
+@pytest.mark.parametrize("head", [b"", b'{"commit": "0a', b"[]", b"\xff"])
+def test_a_head_that_a_kill_left_half_written_begins_a_new_campaign(head, tmp_path):
+    State(tmp_path, RUN).note("tests", file="tests/test_a.py")
+    (tmp_path / "campaign.json").write_bytes(head)
+    state = State(tmp_path, RUN)
+    assert not state.is_continued
+    assert state.part("tests").done == set()
 
 
 def test_parts_are_listed_and_an_unknown_one_is_refused():

@@ -26,7 +26,9 @@ import subprocess, sys
 from pathlib import Path
 import pytest
 from hypothesis import given, strategies
-from tests.support.machine.patience import LateError
+from seglog.remoting.later import Deferred
+from tests.support.machine.children import child
+from tests.support.machine.patience import LateError, wait_for_end, wait_for_result
 from tests.support.rows import every_row
 
 SECOND = Path(__file__).parent / "second"
@@ -46,6 +48,22 @@ def test_late_as_a_consequence():
     try:
         assert 1 == 2
     except AssertionError:
+        raise LateError("it was not so")
+
+def test_late_after_what_was_wrong():
+    try:
+        assert 1 == 2
+    finally:
+        with child([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+            wait_for_end(process, idle_s=0.01)
+
+def test_late_as_a_result_that_did_not_come():
+    if not SECOND.exists():
+        wait_for_result(Deferred(), idle_s=0.01)
+
+def test_late_since_a_process_crashed():
+    with child([sys.executable, "-c", "import os; os.abort()"]) as process:
+        process.wait()
         raise LateError("it was not so")
 
 def test_wrong():
@@ -78,9 +96,11 @@ def test_that_ends_its_process():
     import os
     os._exit(3)
 """
-LATE = ("test_late", "test_late_process")
+LATE = ("test_late", "test_late_process", "test_late_as_a_result_that_did_not_come")
 WRONG = (
     "test_late_as_a_consequence",
+    "test_late_after_what_was_wrong",
+    "test_late_since_a_process_crashed",
     "test_wrong",
     "test_late_and_wrong",
     "test_counterexample",
@@ -159,13 +179,13 @@ def test_tests_that_were_only_late_are_tried_once_more_and_named(checkout, outco
     write(checkout / "build", first, "test_good", *LATE)
     assert summarize(checkout, "allowed", "tests") == (
         1,
-        ["tests: 1 passed, 2 failed", "campaign: no campaign has run; make campaign", "1 passed, 2 failed"],
+        ["tests: 1 passed, 3 failed", "campaign: no campaign has run; make campaign", "1 passed, 3 failed"],
     )
     assert summarize(checkout, "--late") == (0, ["tests"])
     assert (checkout / "build" / "tests.late").read_text().splitlines() == ids(*LATE)
     write(checkout / "build" / "again", second, *LATE, code=0)
     code, lines = summarize(checkout, "allowed", "tests")
-    assert (code, lines[0], lines[-1]) == (0, "tests: 3 passed, 0 failed", "3 passed, 0 failed")
+    assert (code, lines[0], lines[-1]) == (0, "tests: 4 passed, 0 failed", "4 passed, 0 failed")
     flaky = [line for line in lines if line.startswith("flaky: ")]
     assert [line.split(": ")[2] for line in flaky] == ids(*LATE)
     assert "it was not so" in flaky[0]
@@ -190,7 +210,7 @@ def test_a_test_that_is_late_again_is_refused(checkout, outcomes):
     write(checkout / "build", outcomes[0], "test_good", *LATE)
     write(checkout / "build" / "again", outcomes[0], *LATE)
     code, lines = summarize(checkout, "allowed", "tests")
-    assert (code, lines[-1]) == (1, "1 passed, 2 failed")
+    assert (code, lines[-1]) == (1, "1 passed, 3 failed")
 
 
 def test_a_second_try_of_fewer_tests_counts_for_none(checkout, outcomes):
@@ -198,7 +218,7 @@ def test_a_second_try_of_fewer_tests_counts_for_none(checkout, outcomes):
     write(checkout / "build", first, "test_good", *LATE)
     write(checkout / "build" / "again", second, "test_late", code=0)
     code, lines = summarize(checkout, "allowed", "tests")
-    assert (code, lines[-1]) == (1, "1 passed, 2 failed")
+    assert (code, lines[-1]) == (1, "1 passed, 3 failed")
 
 
 @pytest.mark.parametrize(("repaired", "code"), [("", 1), ("1a2b3c4d", 0)])

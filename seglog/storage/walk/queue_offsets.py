@@ -47,6 +47,8 @@ def corrected_offsets(rows: Rows, first_slot: int, stored: Units) -> tuple[Rows,
         low = int(slots[at - 1]) if at else -1
         high = _NO_LIMIT if is_last else int(slots[at + 1])
         place = _stored_slot(rows[at], first_slot, stored)
+        if is_last and (place == slots[at] or _follows_the_one_before(slots, at)):
+            continue  # its unit, or the row before the last one, knows the offset too: that one's is wrong
         if is_last and place != low + 1 and (slots[at] == 0 or _follows(rows, slots, at)):
             continue  # the queue started over, or continues behind lost messages
         if not is_last and low < slots[at] < high:
@@ -105,6 +107,11 @@ def _follows(rows: Rows, slots: npt.NDArray[np.int64], at: int) -> bool:
     before = rows[at - 1 : at].copy()
     before["queue_offset"] = slots[at - 1]
     return bool(_fits(before, rows[at : at + 1]).all())
+
+
+def _follows_the_one_before(slots: npt.NDArray[np.int64], at: int) -> bool:
+    """Returns whether a row is the next one after the row before the one before it, which that is not."""
+    return at >= 2 and bool(slots[at] == slots[at - 2] + 1 != slots[at - 1])
 
 
 def _room(rows: Rows, at: int) -> int:

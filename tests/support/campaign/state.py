@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -53,6 +54,16 @@ class Part:
         """Returns the tests whose last outcome is a failure."""
         return [line for line in self.outcomes.values() if line["outcome"] == "failed"]
 
+    def wrong(self) -> list[dict[str, Any]]:
+        """Returns the failures that make a campaign red: also of a test that was wrong, and passed since."""
+        return [*self.failures(), *(line for line in self.flaky() if not line.get("is_late"))]
+
+    def has_run_nothing(self) -> bool:
+        """Returns whether it came to its end without a test that passed or failed."""
+        return self.is_complete and not {"passed", "failed"} & {
+            line["outcome"] for line in self.outcomes.values()
+        }
+
     def flaky(self) -> list[dict[str, Any]]:
         """Returns the first failure of each test that has passed since, of the same sources and seed."""
         passed = {test for test, line in self.outcomes.items() if line["outcome"] == "passed"}
@@ -84,11 +95,12 @@ class State:
         self._folder = folder
         said = {"commit": run.commit, "size": run.size, "seed": run.seed}
         head = folder / _HEAD
-        self.is_continued = head.is_file() and json.loads(head.read_text()) == said
+        self.is_continued = False
+        with suppress(OSError, ValueError):  # a kill may have left a part of it
+            self.is_continued = json.loads(head.read_bytes()) == said
         if not self.is_continued:
-            for old in folder.glob("*.jsonl"):
-                old.unlink()
-            folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)  # campaigns of damage keep their results there too
+            folder.mkdir(parents=True)
             head.write_text(json.dumps(said))
 
     def journal(self, part: str) -> Path:
@@ -119,10 +131,12 @@ class State:
 
     def _lines(self, part: str) -> Iterator[dict[str, Any]]:
         path = self.journal(part)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        lines = path.read_bytes().splitlines() if path.is_file() else []
         for text in filter(None, lines):
-            with suppress(json.JSONDecodeError):  # the last line of a run that was killed
-                yield json.loads(text)
+            with suppress(ValueError):  # the last line of a run that was killed
+                line = json.loads(text)
+                if isinstance(line, dict):
+                    yield line
 
 
 def summary_of(run: Run, date: str, parts: dict[str, Part], before: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +148,12 @@ def summary_of(run: Run, date: str, parts: dict[str, Part], before: dict[str, An
         parts: What each part has done.
         before: The summary of the campaign before; a green one is remembered until the next green one.
     """
-    failures = [{"part": name, **line} for name, part in parts.items() for line in part.failures()]
+    failures = [{"part": name, **line} for name, part in parts.items() for line in part.wrong()]
+    failures += [
+        {"part": name, "test": name, "outcome": "failed", "error": "it ran no test"}
+        for name, part in parts.items()
+        if part.has_run_nothing()
+    ]
     flaky = [{"part": name, **line} for name, part in parts.items() for line in part.flaky()]
     complete = all(part.is_complete for part in parts.values())
     is_green = complete and not failures and " " not in run.commit

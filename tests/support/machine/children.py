@@ -6,6 +6,7 @@ What a call runs to its end is `subprocess.run` with a limit from :mod:`tests.su
 from __future__ import annotations
 
 import atexit
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,14 @@ Process: TypeAlias = subprocess.Popen[Any]
 
 _STARTED: Final[set[Process]] = set()
 """Also those that their owner has dropped: they run on."""
+_CRASHED: Final[list[Process]] = []
+"""Those that ended by themselves as no program should, since the test began."""
+_CRASHES: Final = frozenset(
+    code
+    for one in ("ABRT", "BUS", "FPE", "ILL", "SEGV")
+    for code in (-signal.Signals[f"SIG{one}"], 128 + signal.Signals[f"SIG{one}"])
+) | {1}
+"""Exit codes: of signals that a fault raises, and of an exception of Python."""
 
 
 def start(words: Words, **options: Any) -> Process:
@@ -49,7 +58,9 @@ def child(words: Words, **options: Any) -> Iterator[Process]:
 def end(process: Process) -> None:
     """Kills a process if it runs, waits for it, and closes its pipes."""
     _STARTED.discard(process)
-    if process.poll() is None:
+    if process.poll() in _CRASHES:
+        _CRASHED.append(process)
+    if process.returncode is None:
         process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
@@ -58,6 +69,16 @@ def end(process: Process) -> None:
                 pipe.close()
             except BrokenPipeError:  # what was written last was for a process that has ended
                 continue
+
+
+def has_crashed() -> bool:
+    """Returns whether a process has crashed, or ended with an exception, since the test began."""
+    return bool(_CRASHED) or any(process.poll() in _CRASHES for process in _STARTED)
+
+
+def forget_crashes() -> None:
+    """Begins with another test."""
+    _CRASHED.clear()
 
 
 @atexit.register
