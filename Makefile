@@ -1,6 +1,7 @@
 # One entry for everything. `make` alone lists the targets.
-# All of it lives in .venv; only `test`, `interop`, `fresh` and `ci` may install system packages (a C compiler,
-# Java, Maven, Chromium, xfsprogs, debootstrap), and only as root or with a sudo that asks no password.
+# All of it lives in .venv; only what runs all tests (`test`, `tooling`, `interop`, `campaign`, `coverage`, `fresh`,
+# `ci`) may install system packages (a C compiler, Java, Maven, Chromium, xfsprogs, debootstrap), and only as root
+# or with a sudo that asks no password.
 # PYTHON=... names another interpreter.
 
 SHELL := bash
@@ -22,7 +23,7 @@ ONLY ?=
 # A test that no signal ends, ten minutes long, ends its process: it fails, and the others run.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) $(if $(findstring --full,$(ARGS)),,-o faulthandler_exit_on_timeout=true)
 export PYTHON
-# Tests start thousands of Pythons; each that may not keep what it compiled compiles the whole package anew.
+# Tests start thousands of Pythons; each that may not keep what it compiled compiles the whole package again.
 export PYTHONDONTWRITEBYTECODE :=
 
 # A stamp says what is installed; a changed pyproject.toml, setup.py or kernel makes it stale.

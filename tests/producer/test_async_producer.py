@@ -16,6 +16,7 @@ from seglog.producer.producer import AsyncProducer, Producer
 from seglog.storage.writes import Durability
 from tests.support.brokers import open_broker
 from tests.support.listening import BrokerServer, Server
+from tests.support.machine.held_files import HeldFiles
 from tests.support.machine.patience import in_time, patience_s
 
 
@@ -64,24 +65,23 @@ def test_more_sends_than_a_connection_takes_wait_for_their_turn(tmp_path: Path):
 
 
 def test_a_loop_has_turns_while_sends_wait_for_the_disk(tmp_path: Path):
-    async def scene(broker: Broker) -> int:
-        turns = 0
+    disk = HeldFiles(tmp_path / "s")
 
-        async def turn() -> None:
-            nonlocal turns
-            while True:
-                await asyncio.sleep(0)
-                turns += 1
-
-        turning = asyncio.create_task(turn())
+    async def scene(broker: Broker) -> None:
         async with AsyncProducer(broker) as producer:
-            results = [await producer.send("T", b"x") for _ in range(20)]
-            assert {sent.durability for sent in results} == {Durability.SYNC}
-        turning.cancel()
-        return turns
+            await producer.send("T", b"first")
+            for _ in range(20):
+                with disk.held():
+                    sending = asyncio.create_task(producer.send("T", b"x"))
+                    # The disk continues once this task has had its turns: a loop that waits stays here.
+                    for _turn in range(10):
+                        await asyncio.sleep(0.001)
+                        assert not sending.done()
+                sent = await in_time(sending, "the send")
+                assert sent.durability is Durability.SYNC
 
-    with Broker.open(tmp_path / "s", durability=Durability.SYNC) as broker:
-        assert asyncio.run(scene(broker)) >= 20
+    with Broker.open(tmp_path / "s", durability=Durability.SYNC, files=disk) as broker:
+        asyncio.run(scene(broker))
 
 
 def test_it_sends_on_virtual_time_without_time_passing(tmp_path: Path):
